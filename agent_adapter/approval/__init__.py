@@ -1,0 +1,1 @@
+"""Approvals as data: what waits, what was decided, which call a permission is bound to."""

@@ -1,0 +1,558 @@
+"""Every value that crosses a Temporal boundary.
+
+Rules of this file: never rename or retype a field; add one with a default. Unknown fields are ignored, so an older
+worker reads what a newer one wrote. A field that equals its default is not sent: history pays for every byte.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    model_serializer,
+    model_validator,
+)
+
+type_ = type
+Json = Any
+"""A JSON value: None, bool, int, float, str, a list or a dict with str keys."""
+JsonObject = dict[str, Any]
+
+THREAD_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+RUN_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
+
+_TAGS = frozenset({"kind"})
+
+
+class Message(BaseModel):
+    """Base of all boundary values: frozen, tolerant of unknown fields, silent about defaults."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> JsonObject:
+        fields = type_(self).model_fields
+        return {
+            name: value
+            for name, value in handler(self).items()
+            if name in _TAGS or name not in fields or getattr(self, name) != fields[name].get_default(call_default_factory=True)
+        }
+
+
+# ---- the thread ----------------------------------------------------------------------------------------------------
+
+
+class RunLimits(Message):
+    """What one run may use. None means unlimited. `seconds` counts from the start of the run, waiting included."""
+
+    model_calls: int | None = Field(default=100, ge=0)
+    tool_calls: int | None = Field(default=200, ge=0)
+    tokens: int | None = Field(default=None, ge=0)
+    cost: float | None = Field(default=None, ge=0)
+    seconds: float | None = Field(default=None, gt=0)
+
+
+class Usage(Message):
+    """What a leg or a call has used, in the units of RunLimits."""
+
+    model_calls: int = 0
+    tool_calls: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+
+    def plus(self, other: Usage) -> Usage:
+        return Usage(
+            model_calls=self.model_calls + other.model_calls,
+            tool_calls=self.tool_calls + other.tool_calls,
+            tokens=self.tokens + other.tokens,
+            cost=self.cost + other.cost,
+        )
+
+
+class Options(Message):
+    """How a thread behaves. Times are seconds."""
+
+    approval_ttl: float | None = Field(default=7 * 86400.0, gt=0)
+    """How long an approval waits before it expires; None: for ever. A tool's own value goes first."""
+    limits: RunLimits = RunLimits()
+    runs_per_execution: int = Field(default=50, ge=1)
+    """Continue-as-new after so many runs."""
+    leg_timeout: float = Field(default=3600.0, gt=0)
+    leg_attempts: int = Field(default=5, ge=1)
+    tool_timeout: float = Field(default=300.0, gt=0)
+    heartbeat_timeout: float = Field(default=10.0, gt=0)
+    inline_bytes: int = Field(default=4096, ge=0)
+    """Input of a leg up to this size travels in the activity input; a bigger one is asked for by query."""
+
+
+class StartThread(Message):
+    """Input of ThreadWorkflow."""
+
+    agent: str = Field(min_length=1, max_length=256)
+    principal: str = Field(default="temporal", min_length=1)
+    app: str | None = None
+    state: JsonObject = {}
+    metadata: JsonObject = {}
+    options: Options = Options()
+    carried: Json = None
+    """The thread's own state at continue-as-new; never set by clients."""
+
+
+# ---- signals and updates: what people and clients send -------------------------------------------------------------
+
+
+class RunRequest(Message):
+    """Input of the `run` signal. `message`: text, or ADK Content as JSON (role user; text and data parts only)."""
+
+    run_id: StrictStr | None = Field(default=None, pattern=RUN_ID)
+    message: Json = None
+    state_delta: JsonObject = {}
+
+
+class Decide(Message):
+    """Input of the `decide` update. `approved` is true or false, never "true" or 1."""
+
+    approval_id: StrictStr
+    approved: StrictBool
+    edited_args: JsonObject | None = None
+    reason: StrictStr | None = Field(default=None, max_length=4000)
+    by: StrictStr = Field(default="temporal", min_length=1, max_length=3000)
+
+    @model_validator(mode="after")
+    def _edits_only_when_approved(self) -> Self:
+        if self.edited_args is not None and not self.approved:
+            msg = "edited_args go with approved: true only"
+            raise ValueError(msg)
+        return self
+
+
+class InputAnswer(Message):
+    """An answer to an `input` interrupt."""
+
+    kind: Literal["input"] = "input"
+    interrupt_id: StrictStr
+    value: Json
+    by: StrictStr = "temporal"
+
+
+class LongRunningAnswer(Message):
+    """Progress (`final` false) or the result (`final` true) of a long-running tool."""
+
+    kind: Literal["long_running"] = "long_running"
+    interrupt_id: StrictStr
+    result: Json
+    final: StrictBool = True
+    by: StrictStr = "temporal"
+
+
+class UnknownOutcomeDone(Message):
+    """A person found that the call took effect, with this result."""
+
+    kind: Literal["done"] = "done"
+    interrupt_id: StrictStr
+    result: Json
+    by: StrictStr = "temporal"
+
+
+class UnknownOutcomeNotDone(Message):
+    """A person found that the call had no effect; the model is told that it failed."""
+
+    kind: Literal["not_done"] = "not_done"
+    interrupt_id: StrictStr
+    reason: StrictStr | None = None
+    by: StrictStr = "temporal"
+
+
+class UnknownOutcomeRunAgain(Message):
+    """A person wants the call to be made again, under a new token."""
+
+    kind: Literal["run_again"] = "run_again"
+    interrupt_id: StrictStr
+    by: StrictStr = "temporal"
+
+
+Answer = Annotated[
+    InputAnswer | LongRunningAnswer | UnknownOutcomeDone | UnknownOutcomeNotDone | UnknownOutcomeRunAgain,
+    Field(discriminator="kind"),
+]
+"""Input of the `answer` update. For `unknown_outcome` the kind is `done`, `not_done` or `run_again`."""
+
+
+class CancelRun(Message):
+    """Input of the `cancel_run` update."""
+
+    run_id: StrictStr
+    by: StrictStr = "temporal"
+
+
+class PutState(Message):
+    """Input of the `put_state` update."""
+
+    values: JsonObject = {}
+    delete: tuple[StrictStr, ...] = ()
+    if_revision: StrictInt | None = None
+
+
+class AppendEvents(Message):
+    """Input of the `append_events` update: ADK Event JSON, in order."""
+
+    events: tuple[JsonObject, ...]
+    if_revision: StrictInt
+
+
+class Receipt(Message):
+    """Result of `decide` and `answer`. `at` is UTC, ISO 8601."""
+
+    id: str
+    status: str
+    """approved, denied, answered, progress, done, not_done or run_again."""
+    by: str
+    at: str
+
+
+class Revision(Message):
+    """Result of `put_state`, `append_events` and `clear`: the thread's revision after it."""
+
+    revision: int
+
+
+# ---- queries -------------------------------------------------------------------------------------------------------
+
+RunStatus = Literal["queued", "running", "waiting", "success", "error", "cancelled", "timeout"]
+InterruptKind = Literal["approval", "input", "long_running", "unknown_outcome"]
+
+
+class RunError(Message):
+    """Why a run ended as error, cancelled or timeout. `kind` is stable; `message` is for people."""
+
+    code: str
+    message: str
+
+
+class Interrupt(Message):
+    """What a run waits for from outside. Times are UTC, ISO 8601."""
+
+    kind: InterruptKind
+    id: str
+    thread_id: str
+    run_id: str
+    agent: str
+    principal: str
+    tool: str
+    arguments: JsonObject
+    summary: str | None = None
+    since: str
+    deadline: str | None = None
+    being_decided: bool = False
+    editable: bool = True
+    progress: tuple[Json, ...] = ()
+    detail: str | None = None
+    """For `unknown_outcome`: what is known of the attempt."""
+
+
+class CallView(Message):
+    """One paused tool call of a run, as the `run` query shows it."""
+
+    id: str
+    tool: str
+    arguments: JsonObject
+    status: str
+    by: str | None = None
+    result: Json = None
+
+
+class RunView(Message):
+    """Result of the `run` query."""
+
+    run_id: str
+    status: RunStatus
+    number: int = 0
+    message: Json = None
+    answer: str | None = None
+    """The text of the final response; None until the run ended well."""
+    error: RunError | None = None
+    queued_at: str
+    started_at: str | None = None
+    ended_at: str | None = None
+    interrupts: tuple[Interrupt, ...] = ()
+    calls: tuple[CallView, ...] = ()
+    usage: Usage = Usage()
+    legs: int = 0
+
+
+class ThreadView(Message):
+    """Result of the `thread` query. `recent` holds the last finished runs, oldest first."""
+
+    thread_id: str
+    agent: str
+    principal: str
+    app: str | None = None
+    status: Literal["idle", "busy", "waiting", "closed"]
+    revision: int
+    current: str | None = None
+    queued: tuple[str, ...] = ()
+    recent: tuple[RunView, ...] = ()
+    state: JsonObject = {}
+    metadata: JsonObject = {}
+    events: int = 0
+    runs: int = 0
+
+
+class Position(Message):
+    """Where a copy of a session stands: how many events it holds, and the id of the last one."""
+
+    count: int = 0
+    head: str = ""
+
+
+class SessionRequest(Message):
+    """Input of the `session` query: events after `since`, at most `max_bytes` of them (one at least).
+
+    `state_only` asks for the state without any event.
+    """
+
+    since: Position = Position()
+    max_bytes: int = Field(default=512 * 1024, ge=1024)
+    state_only: bool = False
+
+
+class SessionPage(Message):
+    """Result of the `session` query.
+
+    `base` is where `events` begin: `since` where the thread knows that position, else the empty position (the asker
+    drops its copy). `end` is the position after `events`, `head` the thread's own; another page follows while they
+    differ. `state` holds the values the session had at its very beginning and, where `state_only`, the current ones.
+    `handed` is the input of the leg that is due, on the last page.
+    """
+
+    base: Position
+    end: Position
+    head: Position
+    events: tuple[JsonObject, ...] = ()
+    state: JsonObject = {}
+    handed: Handed | None = None
+
+
+class GrantRequest(Message):
+    """Input of the `grant` query."""
+
+    token: str
+
+
+class GrantView(Message):
+    """Result of the `grant` query: what the token was minted for and which activity it was spent on."""
+
+    approval_id: str
+    digest: str
+    activity_id: str | None = None
+
+
+# ---- activities: one leg -------------------------------------------------------------------------------------------
+
+
+class CallAnswer(Message):
+    """The response to the function call `request_id` of a paused turn."""
+
+    request_id: str
+    name: str
+    branch: str | None = None
+    response: JsonObject
+
+
+class Handed(Message):
+    """Input of one leg: the user's message (first leg), or the answers of the turn that paused, or neither (go on)."""
+
+    message: Json = None
+    answers: tuple[CallAnswer, ...] = ()
+    state_delta: JsonObject = {}
+
+
+class RunAgent(Message):
+    """Input of `run_agent`. `handed` None: too big for the input, ask the thread. `limits`: what the run has left."""
+
+    thread_id: str
+    agent: str
+    principal: str
+    run_id: str
+    base: Position = Position()
+    handed: Handed | None = None
+    temp: JsonObject = {}
+    limits: RunLimits = RunLimits()
+    attempts: int = 5
+
+
+class Answered(Message):
+    """The run has its answer."""
+
+    kind: Literal["answered"] = "answered"
+
+
+class Paused(Message):
+    """Calls of the turn wait for the thread; which ones is in the events.
+
+    `attributes`: the search attributes that exist in this namespace, of those the thread would set.
+    """
+
+    kind: Literal["paused"] = "paused"
+    attributes: tuple[str, ...] = ()
+
+
+class Failed(Message):
+    """The leg cannot go on. `code` is stable, the text is for people."""
+
+    kind: Literal["failed"] = "failed"
+    code: str
+    message: str
+
+
+class HandedOver(Message):
+    """The leg stopped at a safe point (the worker drains, its progress grew large); the next leg goes on from here."""
+
+    kind: Literal["handed_over"] = "handed_over"
+
+
+class Stopped(Message):
+    """The leg was cancelled; its events say how far it came."""
+
+    kind: Literal["stopped"] = "stopped"
+
+
+LegOutcome = Annotated[Answered | Paused | Failed | HandedOver | Stopped, Field(discriminator="kind")]
+
+
+class LegResult(Message):
+    """Result of `run_agent`: the outcome and only the new events, stripped by `workflows.events`."""
+
+    outcome: LegOutcome
+    events: tuple[JsonObject, ...] = ()
+    temp: JsonObject = {}
+    usage: Usage = Usage()
+
+
+# ---- activities: one call ------------------------------------------------------------------------------------------
+
+
+class Grant(Message):
+    """A spent token: it permits exactly the call with this digest, made by the activity it was spent on."""
+
+    token: str
+    approval_id: str
+    digest: str
+
+
+class ToolCall(Message):
+    """One call of a turn. `key` is unique in the thread; `call_id` is the model's own and may repeat."""
+
+    key: str
+    call_id: str
+    tool: str
+    args: JsonObject
+    fingerprint: str = ""
+    """Of the tool as the caller saw it: its version, schema and rule."""
+    branch: str | None = None
+    author: str = ""
+    """The agent that made the call."""
+
+
+class RunTool(Message):
+    """Input of `run_tool`. `digest` binds thread, run, call key, tool, fingerprint and arguments."""
+
+    thread_id: str
+    agent: str
+    principal: str
+    run_id: str
+    call: ToolCall
+    digest: str
+    grant: Grant | None = None
+
+
+class Done(Message):
+    """The tool ran. `result` is what the model sees."""
+
+    kind: Literal["done"] = "done"
+    result: Json = None
+    state_delta: JsonObject = {}
+    artifact_delta: dict[str, int] = {}
+    actions: JsonObject = {}
+
+
+class ToolFailed(Message):
+    """The tool itself, its arguments or a guard said no. `code` and `message` reach the model."""
+
+    kind: Literal["tool_failed"] = "tool_failed"
+    code: str
+    message: str
+    state_delta: JsonObject = {}
+
+
+class NotStarted(Message):
+    """The call never reached the tool: it may be made again."""
+
+    kind: Literal["not_started"] = "not_started"
+    message: str
+
+
+class NeedsApproval(Message):
+    """The tool changed since the call was made, or its rule now asks: a person must see it (again)."""
+
+    kind: Literal["needs_approval"] = "needs_approval"
+    reason: str
+    args: JsonObject
+    fingerprint: str
+
+
+ToolOutcome = Annotated[Done | ToolFailed | NotStarted | NeedsApproval, Field(discriminator="kind")]
+
+
+class ToolResult(Message):
+    """Result of `run_tool`. Whatever else comes out of the activity is an unknown outcome."""
+
+    outcome: ToolOutcome
+    usage: Usage = Usage()
+
+
+class CheckArgs(Message):
+    """Input of `check_args`: a person's edited arguments, to be validated, guarded and judged."""
+
+    thread_id: str
+    agent: str
+    principal: str
+    run_id: str
+    call: ToolCall
+
+
+class CheckedArgs(Message):
+    """Result of `check_args`: the arguments as the tool will get them, or why it will not."""
+
+    args: JsonObject | None = None
+    fingerprint: str = ""
+    code: str | None = None
+    message: str | None = None
+
+
+class ProbeTool(Message):
+    """Input of `probe_tool`: ask the tool's `probe` what became of a call whose outcome is unknown."""
+
+    thread_id: str
+    agent: str
+    principal: str
+    run_id: str
+    call: ToolCall
+
+
+class Probed(Message):
+    """Result of `probe_tool`."""
+
+    outcome: Literal["done", "not_done", "unknown"]
+    result: Json = None
+
+
+SessionPage.model_rebuild()
