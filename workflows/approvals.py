@@ -46,9 +46,9 @@ class Approval(BaseModel):
 
 
 class Settled(BaseModel):
-    """How an approval ended."""
+    """How an approval, or another interrupt, ended."""
 
-    status: Status
+    status: str
     by: str
 
 
@@ -149,6 +149,27 @@ class Ledger(BaseModel):
         if approval is not None:
             self._settle(approval, "approved" if approval.token else "withdrawn", approval.by or "")
 
+    def supersede(self, approval_id: str) -> None:
+        """The call was not made because its tool changed: a person has to look again."""
+        approval = self.open.get(approval_id)
+        if approval is not None:
+            self._settle(approval, "withdrawn", "a change of the tool")
+
+    def note_answer(self, interrupt_id: str, status: str, *, by: str) -> None:
+        """Remember who answered an interrupt that is no approval."""
+        self._remember(interrupt_id, Settled(status=status, by=by))
+
+    def not_waiting(self, interrupt_id: str) -> Refused:
+        """Why an interrupt that is no approval cannot be answered."""
+        if known := self.settled.get(interrupt_id):
+            text = f"Interrupt {interrupt_id!r} was already answered ({known.status}) by {known.by!r}. Nothing to do."
+            return Refused("already-answered", text)
+        if interrupt_id in self.open:
+            return Refused("wrong-answer", f"{interrupt_id!r} is an approval: send it to the update `decide`.")
+        return Refused(
+            "interrupt-unknown", f"Nothing waits as {interrupt_id!r}. The query `interrupts` lists what does."
+        )
+
     def grant(self, token: str) -> GrantView:
         """What a token permits. Refused for a token that does not exist, or is not spent."""
         for approval in self.open.values():
@@ -164,7 +185,10 @@ class Ledger(BaseModel):
 
     def _settle(self, approval: Approval, status: Status, by: str) -> None:
         del self.open[approval.id]
-        self.settled[approval.id] = Settled(status=status, by=by)
+        self._remember(approval.id, Settled(status=status, by=by))
+
+    def _remember(self, id_: str, how: Settled) -> None:
+        self.settled[id_] = how
         while len(self.settled) > KEPT:
             del self.settled[next(iter(self.settled))]
 
@@ -174,18 +198,18 @@ class Ledger(BaseModel):
         match = _ID.fullmatch(approval_id)
         if match and (int(match[1]), int(match[2])) <= self.watermark:
             return Refused("already-decided", f"Approval {approval_id!r} was settled long ago. Nothing to do.")
-        return Refused(
-            "approval-unknown", f"Nothing waits as {approval_id!r}. The query `interrupts` lists what does."
-        )
+        return Refused("approval-unknown", f"Nothing waits as {approval_id!r}. The query `interrupts` lists what does.")
 
 
 _WORDS = {"approved": "approved", "spent": "approved", "denied": "denied"}
 
 
-def _decided(approval_id: str, status: Status, by: str) -> Refused:
+def _decided(approval_id: str, status: str, by: str) -> Refused:
     if status == "expired":
         return Refused("approval-expired", f"Approval {approval_id!r} has expired. The agent was told; ask it again.")
     if status == "withdrawn":
         return Refused("approval-withdrawn", f"Approval {approval_id!r} was withdrawn by {by!r}. Nothing to do.")
-    return Refused("already-decided", f"Approval {approval_id!r} was already {_WORDS[status]} by {by!r}. Nothing to do.")
-
+    return Refused(
+        "already-decided",
+        f"Approval {approval_id!r} was already {_WORDS.get(status, status)} by {by!r}. Nothing to do.",
+    )

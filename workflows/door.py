@@ -107,7 +107,9 @@ def check_json(value: Any, *, what: str, kind: str = "message-refused") -> None:
 def check_size(value: Any, *, what: str, kind: str) -> None:
     """At most 1 MiB as JSON text; else Refused."""
     if (size := json_bytes(value)) > MAX_BYTES:
-        raise Refused(kind, f"The {what} has {size} bytes; {MAX_BYTES} are allowed. Store it elsewhere and send a link.")
+        raise Refused(
+            kind, f"The {what} has {size} bytes; {MAX_BYTES} are allowed. Store it elsewhere and send a link."
+        )
 
 
 def json_bytes(value: Any) -> int:
@@ -123,7 +125,11 @@ def _json_problem(value: Any) -> str | None:
         if depth > MAX_DEPTH:
             return f"it is nested deeper than {MAX_DEPTH}"
         if isinstance(item, dict):
-            waiting += [part for pair in cast("dict[Any, Any]", item).items() for part in ((pair[0], depth), (pair[1], depth + 1))]
+            waiting += [
+                part
+                for pair in cast("dict[Any, Any]", item).items()
+                for part in ((pair[0], depth), (pair[1], depth + 1))
+            ]
         elif isinstance(item, list | tuple):
             waiting += [(part, depth + 1) for part in cast("list[Any]", item)]
         elif problem := _scalar_problem(item):

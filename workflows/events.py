@@ -212,7 +212,9 @@ def answer_text(events: Sequence[Mapping[str, Any]]) -> str | None:
         content = _content(event)
         if content is None or event.get("author") == "user":
             continue
-        parts = [part["text"] for part in _parts(content) if isinstance(part.get("text"), str) and not part.get("thought")]
+        parts = [
+            part["text"] for part in _parts(content) if isinstance(part.get("text"), str) and not part.get("thought")
+        ]
         if parts:
             return "".join(parts)
     return None

@@ -14,7 +14,6 @@ from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
     StrictBool,
-    StrictFloat,
     StrictInt,
     StrictStr,
     model_serializer,
@@ -43,7 +42,9 @@ class Message(BaseModel):
         return {
             name: value
             for name, value in handler(self).items()
-            if name in _TAGS or name not in fields or getattr(self, name) != fields[name].get_default(call_default_factory=True)
+            if name in _TAGS
+            or name not in fields
+            or getattr(self, name) != fields[name].get_default(call_default_factory=True)
         }
 
 
@@ -321,6 +322,8 @@ class SessionRequest(Message):
 
     since: Position = Position()
     max_bytes: int = Field(default=512 * 1024, ge=1024)
+    answers_from: int = Field(default=0, ge=0)
+    """How many answers of `handed` the asker has already."""
     state_only: bool = False
 
 
@@ -330,7 +333,8 @@ class SessionPage(Message):
     `base` is where `events` begin: `since` where the thread knows that position, else the empty position (the asker
     drops its copy). `end` is the position after `events`, `head` the thread's own; another page follows while they
     differ. `state` holds the values the session had at its very beginning and, where `state_only`, the current ones.
-    `handed` is the input of the leg that is due, on the last page.
+    `handed` is the input of the leg that is due, from the page on where `end` is `head`; while `answers_left` is not 0,
+    ask again with the number of answers that have arrived.
     """
 
     base: Position
@@ -339,6 +343,7 @@ class SessionPage(Message):
     events: tuple[JsonObject, ...] = ()
     state: JsonObject = {}
     handed: Handed | None = None
+    answers_left: int = 0
 
 
 class GrantRequest(Message):

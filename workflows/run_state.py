@@ -1,0 +1,244 @@
+"""What a thread knows of a run: while it is queued, while it goes on, and after it ended. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Literal
+
+from pydantic import BaseModel
+
+from agent_adapter.approval.digest import call_digest
+from agent_adapter.approval.pause import PausedCall
+from workflows.events import WaitingCall
+from workflows.messages import (
+    CallAnswer,
+    CallView,
+    Done,
+    Handed,
+    InterruptKind,
+    Json,
+    JsonObject,
+    RunError,
+    RunLimits,
+    RunStatus,
+    ToolCall,
+    ToolFailed,
+    Usage,
+)
+
+CallStatus = Literal["waiting", "ready", "running", "unknown", "settled"]
+
+
+def iso(at: float) -> str:
+    """UTC, ISO 8601, of seconds since the epoch."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class QueuedRun(BaseModel):
+    """A run that waits for its turn. `message`: ADK Content JSON."""
+
+    run_id: str
+    message: JsonObject
+    state_delta: JsonObject = {}
+    queued_at: float
+
+
+class OpenInterrupt(BaseModel):
+    """What a call waits for, other than an approval (the ledger holds those)."""
+
+    id: str
+    kind: InterruptKind
+    since: float
+    detail: str | None = None
+    progress: list[Json] = []
+
+
+class Call(BaseModel):
+    """One call of a paused turn, from the pause until its response is known."""
+
+    key: str
+    kind: Literal["tool", "long_running", "input"]
+    request_id: str
+    call_id: str
+    name: str
+    """Of the function call that gets the response."""
+    tool: str
+    args: JsonObject
+    branch: str | None = None
+    author: str = ""
+    pause: PausedCall = PausedCall()
+    status: CallStatus = "waiting"
+    outcome: str = "waiting"
+    """For people: waiting, approved, running, done, failed, denied, expired, answered, unknown, cancelled, withdrawn."""
+    by: str | None = None
+    approval_id: str | None = None
+    interrupt: OpenInterrupt | None = None
+    attempts: int = 0
+    not_started: int = 0
+    response: JsonObject | None = None
+
+    @classmethod
+    def of(cls, waiting: WaitingCall, *, key: str) -> Call:
+        """The call that a leg's events show as waiting."""
+        return cls(
+            key=key,
+            kind=waiting.kind,  # pyright: ignore[reportArgumentType]  # validated by pydantic
+            request_id=waiting.request_id,
+            call_id=waiting.call_id,
+            name=waiting.name,
+            tool=waiting.tool,
+            args=waiting.arguments,
+            branch=waiting.branch,
+            author=waiting.author,
+            pause=waiting.pause,
+        )
+
+    def tool_call(self, args: JsonObject | None = None) -> ToolCall:
+        """The call as activities see it; with other arguments where given."""
+        return ToolCall(
+            key=self.key,
+            call_id=self.call_id,
+            tool=self.tool,
+            args=self.args if args is None else args,
+            fingerprint=self.pause.fingerprint,
+            branch=self.branch,
+            author=self.author,
+        )
+
+    def digest(self, *, thread_id: str, run_id: str) -> str:
+        """What a permission for this call, as it is now, is bound to."""
+        return call_digest(
+            thread=thread_id,
+            run=run_id,
+            call=self.key,
+            tool=self.tool,
+            fingerprint=self.pause.fingerprint,
+            arguments=self.args,
+        )
+
+    def answer(self) -> CallAnswer:
+        """What the next leg hands to ADK."""
+        return CallAnswer(request_id=self.request_id, name=self.name, branch=self.branch, response=self.response or {})
+
+    def settle(self, response: JsonObject, *, outcome: str, by: str | None = None) -> None:
+        """The call has its response; the first one stays."""
+        self.response, self.outcome, self.by = response, outcome, by or self.by
+        self.status, self.interrupt = "settled", None
+
+    def settle_done(self, done: Done, *, by: str | None = None) -> None:
+        """The tool ran."""
+        payload = {
+            "result": done.result,
+            "state": done.state_delta,
+            "artifacts": done.artifact_delta,
+            "actions": done.actions,
+        }
+        given = {name: value for name, value in payload.items() if value or name == "result"}
+        self.settle({"confirmed": True, "payload": given}, outcome="done", by=by)
+
+    def settle_failed(self, failed: ToolFailed) -> None:
+        """The tool said no: the model is told why."""
+        payload: JsonObject = {"result": {"error": {"kind": failed.code, "message": failed.message}}}
+        if failed.state_delta:
+            payload["state"] = failed.state_delta
+        self.settle({"confirmed": True, "payload": payload}, outcome="failed")
+
+    def settle_refused(self, *, code: str, message: str, outcome: str, by: str | None = None) -> None:
+        """The call is never made: a person said no, or nobody said yes in time."""
+        self.settle({"confirmed": False, "payload": {"code": code, "message": message}}, outcome=outcome, by=by)
+
+    def result(self) -> Json:
+        """What the model sees of this call; None while it waits."""
+        if self.response is None:
+            return None
+        payload = self.response.get("payload")
+        if self.kind != "tool" or not isinstance(payload, dict):
+            return self.response
+        if "result" in payload:
+            return payload["result"]
+        return {"error": {"kind": payload.get("code"), "message": payload.get("message")}}
+
+    def view(self) -> CallView:
+        """The call as the `run` query shows it."""
+        return CallView(
+            id=self.key, tool=self.tool, arguments=self.args, status=self.outcome, by=self.by, result=self.result()
+        )
+
+
+class Ending(BaseModel):
+    """Why a run is being ended before its agent answered."""
+
+    status: Literal["cancelled", "timeout"]
+    error: RunError
+
+
+class CurrentRun(BaseModel):
+    """The run a thread is busy with. `first`: position of the run's first event."""
+
+    run_id: str
+    number: int
+    queued_at: float
+    started_at: float
+    first: int
+    handed: Handed
+    calls: list[Call] = []
+    asked: int = 0
+    made: int = 0
+    temp: JsonObject = {}
+    usage: Usage = Usage()
+    legs: int = 0
+    ending: Ending | None = None
+    attributes: tuple[str, ...] = ()
+    shown_waiting: bool = False
+
+    def open_calls(self) -> list[Call]:
+        """The calls without a response."""
+        return [call for call in self.calls if call.response is None]
+
+    def call_of_interrupt(self, interrupt_id: str) -> Call | None:
+        """The call that waits under this interrupt id (approvals are in the ledger)."""
+        return next((c for c in self.calls if c.interrupt and c.interrupt.id == interrupt_id), None)
+
+    def call_of_key(self, key: str) -> Call:
+        """The call with this key; it exists."""
+        return next(call for call in self.calls if call.key == key)
+
+    def next_interrupt(self) -> int:
+        """A fresh number for an approval or another interrupt of this run."""
+        self.asked += 1
+        return self.asked
+
+    def next_call(self) -> str:
+        """A fresh key for a call of this run."""
+        self.made += 1
+        return f"{self.number}-{self.made}"
+
+    def left(self, limits: RunLimits) -> RunLimits:
+        """What the run may still use."""
+        return RunLimits(
+            model_calls=_left(limits.model_calls, self.usage.model_calls),
+            tool_calls=_left(limits.tool_calls, self.usage.tool_calls),
+            tokens=_left(limits.tokens, self.usage.tokens),
+            cost=None if limits.cost is None else max(0.0, limits.cost - self.usage.cost),
+        )
+
+
+def _left(limit: int | None, used: int) -> int | None:
+    return None if limit is None else max(0, limit - used)
+
+
+class RunRecord(BaseModel):
+    """A run that ended. Its events are first..last-1 of the log."""
+
+    run_id: str
+    number: int
+    status: RunStatus
+    error: RunError | None = None
+    queued_at: float
+    started_at: float | None = None
+    ended_at: float
+    first: int = 0
+    last: int = 0
+    usage: Usage = Usage()
+    legs: int = 0
+    calls: list[CallView] = []

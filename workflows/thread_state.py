@@ -1,0 +1,417 @@
+"""All that a thread is, and all that it carries through continue-as-new. Pure: times and ids come in as arguments."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from workflows import door
+from workflows.approvals import Ledger, Refused
+from workflows.event_log import EventLog
+from workflows.events import answer_text, expand, waiting_calls
+from workflows.messages import (
+    Handed,
+    Json,
+    JsonObject,
+    LegResult,
+    Options,
+    Paused,
+    RunError,
+    RunRequest,
+    RunStatus,
+    StartThread,
+)
+from workflows.run_state import Call, CurrentRun, Ending, OpenInterrupt, QueuedRun, RunRecord
+
+MAX_QUEUED = 1000
+MAX_QUEUED_BYTES = 1024 * 1024
+MAX_CARRIED_BYTES = 1_900_000
+"""Temporal refuses a payload of 2 MiB, without telling anybody: the thread would be stuck."""
+KEPT_RECORDS = 20
+KEPT_RUN_IDS = 500
+DELETED_STATE = "deletedState"
+"""Key in an event's customMetadata: the state keys that this event deletes (ADK has no such thing)."""
+
+
+class ThreadState(BaseModel):
+    """One thread. Changed only through its methods."""
+
+    agent: str
+    principal: str
+    app: str | None = None
+    metadata: JsonObject = {}
+    options: Options = Options()
+    initial_state: JsonObject = {}
+    state: JsonObject = {}
+    log: EventLog = Field(default_factory=EventLog)
+    queue: list[QueuedRun] = []
+    queued_bytes: int = 0
+    current: CurrentRun | None = None
+    records: list[RunRecord] = []
+    known_runs: list[str] = []
+    """Short hashes of the last run ids: a repeated one is ignored."""
+    runs: int = 0
+    revision: int = 0
+    ledger: Ledger = Field(default_factory=Ledger)
+    later: list[JsonObject] = []
+    """Events from outside that wait for the end of the running leg."""
+    closed_by: str | None = None
+    full: bool = False
+
+    @classmethod
+    def begin(cls, start: StartThread) -> ThreadState:
+        """A new thread, or the one that was carried here. Refused where the start state is no state."""
+        if start.carried is not None:
+            return cls.model_validate_json(zlib.decompress(base64.b85decode(start.carried)))
+        door.check_state(start.state)
+        door.check_json(start.metadata, what="metadata", kind="malformed")
+        return cls(
+            agent=start.agent,
+            principal=start.principal,
+            app=start.app,
+            metadata=start.metadata,
+            options=start.options,
+            initial_state=start.state,
+            state=dict(start.state),
+        )
+
+    def carried(self) -> StartThread | None:
+        """The input of the next execution; None, and the thread counts as full, where it would not fit."""
+        packed = self.model_copy(deep=True)
+        packed.log.pack()
+        text = packed.model_dump_json(exclude_defaults=True).encode()
+        carried = base64.b85encode(zlib.compress(text, 6)).decode("ascii")
+        self.full = len(carried) > MAX_CARRIED_BYTES
+        return None if self.full else StartThread(agent=self.agent, principal=self.principal, carried=carried)
+
+    # ---- runs
+    def queue_run(self, request: RunRequest, *, run_id: str, at: float) -> None:
+        """Queue a run. A run id that is known is ignored; what cannot be run ends at once, with the reason."""
+        if self._is_known(run_id):
+            return
+        try:
+            queued = self._acceptable(request, run_id=run_id, at=at)
+        except Refused as refused:
+            self.refuse_run(run_id, RunError(code=refused.kind, message=str(refused)), at=at)
+            return
+        self._remember(run_id)
+        self.queue.append(queued)
+        self.queued_bytes += _size(queued)
+
+    def refuse_run(self, run_id: str, error: RunError, *, at: float) -> None:
+        """Record a run that never began."""
+        self._remember(run_id)
+        status: RunStatus = "cancelled" if error.code == "cancelled" else "error"
+        self._record(RunRecord(run_id=run_id, number=0, status=status, error=error, queued_at=at, ended_at=at))
+
+    def _acceptable(self, request: RunRequest, *, run_id: str, at: float) -> QueuedRun:
+        if self.closed_by is not None:
+            raise Refused("thread-closed", f"The thread was closed by {self.closed_by!r}. Create another one.")
+        if self.full:
+            raise Refused("thread-full", "This thread holds as much as it can carry. Create another one.")
+        if len(self.queue) >= MAX_QUEUED:
+            raise Refused("queue-full", f"{MAX_QUEUED} runs wait already. Send it again when some are done.")
+        queued = QueuedRun(
+            run_id=run_id, message=door.user_message(request.message), state_delta=request.state_delta, queued_at=at
+        )
+        door.check_state(request.state_delta, what="state_delta")
+        if self.queue and self.queued_bytes + _size(queued) > MAX_QUEUED_BYTES:
+            raise Refused("queue-full", f"{self.queued_bytes} bytes wait already. Send it again when some are done.")
+        return queued
+
+    def begin_next(self, *, at: float) -> CurrentRun | None:
+        """Take the next run out of the queue; None where there is none."""
+        if not self.queue:
+            return None
+        queued = self.queue.pop(0)
+        self.queued_bytes = self.queued_bytes - _size(queued) if self.queue else 0
+        self.runs += 1
+        self.current = CurrentRun(
+            run_id=queued.run_id,
+            number=self.runs,
+            queued_at=queued.queued_at,
+            started_at=at,
+            first=self.log.end.count,
+            handed=Handed(message=queued.message, state_delta=queued.state_delta),
+        )
+        return self.current
+
+    def end_run(self, status: RunStatus, error: RunError | None = None, *, at: float) -> None:
+        """The current run is over."""
+        run = self.current
+        if run is None:
+            return
+        self.current = None
+        self._record(
+            RunRecord(
+                run_id=run.run_id,
+                number=run.number,
+                status=status,
+                error=error,
+                queued_at=run.queued_at,
+                started_at=run.started_at,
+                ended_at=at,
+                first=run.first,
+                last=self.log.end.count,
+                usage=run.usage,
+                legs=run.legs,
+                calls=[_brief(call) for call in run.calls],
+            )
+        )
+
+    def cancel(self, run_id: str, *, by: str, at: float) -> Literal["queued", "current"]:
+        """Cancel a queued run, or mark the current one as ending. Refused where there is none to cancel."""
+        error = RunError(code="cancelled", message=f"Cancelled by {by!r}.")
+        for n, queued in enumerate(self.queue):
+            if queued.run_id == run_id:
+                del self.queue[n]
+                self.queued_bytes -= _size(queued)
+                self._record(
+                    RunRecord(
+                        run_id=run_id,
+                        number=0,
+                        status="cancelled",
+                        error=error,
+                        queued_at=queued.queued_at,
+                        ended_at=at,
+                    )
+                )
+                return "queued"
+        if self.current is not None and self.current.run_id == run_id:
+            self.current.ending = self.current.ending or Ending(status="cancelled", error=error)
+            return "current"
+        if record := self.record(run_id):
+            raise Refused("run-ended", f"Run {run_id!r} has ended already ({record.status}). Nothing to do.")
+        raise Refused("run-unknown", f"This thread knows no run {run_id!r}. The query `thread` lists the recent ones.")
+
+    def close(self, *, by: str, at: float) -> None:
+        """No run begins any more: queued ones end cancelled, the current one is ending."""
+        self.closed_by = self.closed_by or by
+        for queued in list(self.queue):
+            self.cancel(queued.run_id, by=by, at=at)
+        if self.current is not None:
+            self.cancel(self.current.run_id, by=by, at=at)
+
+    def record(self, run_id: str) -> RunRecord | None:
+        """The record of a run that ended, if it is remembered."""
+        return next((record for record in reversed(self.records) if record.run_id == run_id), None)
+
+    # ---- legs
+    def apply_leg(self, result: LegResult, *, at: float) -> None:
+        """Take over what a leg did: its events, and the calls that now wait."""
+        run = self._running()
+        events = expand(result.events, run.handed)
+        self.append(events)
+        if self.later:
+            self.append(self.later)
+            self.later = []
+        run.handed, run.temp = Handed(), result.temp
+        run.usage, run.legs = run.usage.plus(result.usage), run.legs + 1
+        run.calls = []
+        if isinstance(result.outcome, Paused):
+            run.attributes = result.outcome.attributes
+            run.calls = [Call.of(waiting, key=run.next_call()) for waiting in waiting_calls(events)]
+            for call in run.calls:
+                self._open(run, call, at=at)
+
+    def keep_message(self, run: CurrentRun, message: Json, *, event_id: str, at: float) -> None:
+        """A first leg that failed may have stored nothing: what the user said stays in the session all the same."""
+        if message is None or any(
+            event.get("author") == "user" for event in self.log.slice(run.first, self.log.end.count)
+        ):
+            return
+        self.append(
+            [{"id": event_id, "invocationId": run.run_id, "author": "user", "timestamp": at, "content": message}]
+        )
+
+    def hand_answers(self) -> None:
+        """Every call of the turn has its response: they are the input of the next leg."""
+        run = self._running()
+        if run.calls:
+            run.handed = Handed(answers=tuple(call.answer() for call in run.calls))
+
+    def _open(self, run: CurrentRun, call: Call, *, at: float) -> None:
+        if call.kind != "tool":
+            self.interrupt(run, call, call.kind, at=at)
+        elif call.pause.approval:
+            self.ask(run, call, at=at)
+        else:
+            call.status = "ready"
+
+    def ask(self, run: CurrentRun, call: Call, *, at: float) -> None:
+        """A person must approve this call."""
+        ttl = call.pause.expires if call.pause.expires is not None else self.options.approval_ttl
+        deadline = None if ttl is None or ttl == "never" else at + ttl
+        approval = self.ledger.ask(
+            run=run.number,
+            count=run.next_interrupt(),
+            run_id=run.run_id,
+            call_key=call.key,
+            tool=call.tool,
+            at=at,
+            deadline=deadline,
+        )
+        call.approval_id, call.status, call.outcome = approval.id, "waiting", "waiting"
+
+    def interrupt(
+        self,
+        run: CurrentRun,
+        call: Call,
+        kind: Literal["input", "long_running", "unknown_outcome"],
+        *,
+        at: float,
+        detail: str | None = None,
+    ) -> None:
+        """The call waits for something from outside other than an approval."""
+        prefix = {"input": "in", "long_running": "lr", "unknown_outcome": "uo"}[kind]
+        id_ = f"{prefix}-{run.number}-{run.next_interrupt()}"
+        call.interrupt = OpenInterrupt(id=id_, kind=kind, since=at, detail=detail)
+        call.status = "unknown" if kind == "unknown_outcome" else "waiting"
+        call.outcome = "unknown" if kind == "unknown_outcome" else "waiting"
+
+    def settle_unfinished(self, *, event_id: str, at: float, by: str) -> None:
+        """The run ends with open calls: withdraw approvals, and tell the session what became of every call.
+
+        Without that event the session would keep calls without responses, and the next run's model would not know
+        that an effect may have happened.
+        """
+        run = self._running()
+        for call in run.open_calls():
+            if call.approval_id:
+                self.ledger.withdraw(call.approval_id, by=by)
+            code, text, outcome = _unfinished(call)
+            call.settle_refused(code=code, message=text, outcome=outcome)
+        if run.calls and not run.handed.answers:
+            self.append(_closing_events(run, event_id=event_id, at=at))
+
+    # ---- session
+    def append(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Add events to the session and apply their state."""
+        events = list(events)
+        if not events:
+            return
+        self.log.append(events)
+        self.revision += 1
+        for event in events:
+            self._apply(event)
+
+    def append_from_outside(self, events: list[JsonObject], *, leg_runs: bool) -> None:
+        """Add events that no leg made; after the leg's own while one runs."""
+        if leg_runs:
+            self.later += events
+            self.revision += 1
+        else:
+            self.append(events)
+
+    def put_state(self, values: JsonObject, delete: Iterable[str], *, event_id: str, at: float, leg_runs: bool) -> None:
+        """Set and delete state keys, as an event of the session. Refused where the values are no state."""
+        door.check_state(values)
+        kept = {key: value for key, value in self.state.items() if key not in set(delete)}
+        door.check_size({**kept, **values}, what="state", kind="state-refused")
+        event: JsonObject = {
+            "id": event_id,
+            "invocationId": f"state-{event_id}",
+            "author": "user",
+            "timestamp": at,
+            "actions": {"stateDelta": values},
+        }
+        if deleted := [key for key in delete if key in self.state]:
+            event["customMetadata"] = {DELETED_STATE: deleted}
+        self.append_from_outside([event], leg_runs=leg_runs)
+
+    def check_revision(self, expected: int | None) -> None:
+        """Refused unless the thread is where the sender thinks."""
+        if expected is not None and expected != self.revision:
+            raise Refused(
+                "stale-revision", f"The thread is at revision {self.revision}, not {expected}. Read it again and retry."
+            )
+
+    def clear(self) -> None:
+        """Forget events and state; runs, decisions and the workflow stay."""
+        self.log.clear()
+        self.initial_state, self.state, self.later = {}, {}, []
+        self.records = [record.model_copy(update={"first": 0, "last": 0}) for record in self.records]
+        self.revision += 1
+
+    def answer_of(self, record: RunRecord) -> str | None:
+        """The text a finished run answered with."""
+        return answer_text(self.log.slice(record.first, record.last)) if record.status == "success" else None
+
+    def _apply(self, event: Mapping[str, Any]) -> None:
+        delta = (event.get("actions") or {}).get("stateDelta") or {}
+        self.state.update({key: value for key, value in delta.items() if not key.startswith("temp:")})
+        for key in (event.get("customMetadata") or {}).get(DELETED_STATE) or ():
+            self.state.pop(key, None)
+
+    def _running(self) -> CurrentRun:
+        if self.current is None:
+            msg = "no run is going on"
+            raise ValueError(msg)
+        return self.current
+
+    def _record(self, record: RunRecord) -> None:
+        self.records = [*self.records[-(KEPT_RECORDS - 1) :], record]
+
+    def _is_known(self, run_id: str) -> bool:
+        return _short(run_id) in self.known_runs
+
+    def _remember(self, run_id: str) -> None:
+        self.known_runs = [*self.known_runs[-(KEPT_RUN_IDS - 1) :], _short(run_id)]
+
+
+def _short(run_id: str) -> str:
+    return base64.b85encode(hashlib.blake2b(run_id.encode("utf-8", "replace"), digest_size=8).digest()).decode("ascii")
+
+
+def _size(queued: QueuedRun) -> int:
+    return door.json_bytes(queued.message) + door.json_bytes(queued.state_delta)
+
+
+def _brief(call: Call) -> Any:
+    view = call.view()
+    small = len(json.dumps(view.arguments)) <= 1024
+    return view.model_copy(update={"result": None, "arguments": view.arguments if small else {}})
+
+
+def _unfinished(call: Call) -> tuple[str, str, str]:
+    if call.status in ("running", "unknown") and call.kind == "tool":
+        text = "The run was cancelled while the tool was at work: whether it took effect is not known."
+        return "unknown-outcome", text, "unknown"
+    return "run-cancelled", "The run was cancelled before this call was made.", "withdrawn"
+
+
+def _closing_events(run: CurrentRun, *, event_id: str, at: float) -> list[JsonObject]:
+    """One event per branch with the responses of its calls, as if the tools had answered."""
+    branches: dict[tuple[str | None, str], list[Call]] = {}
+    for call in run.calls:
+        branches.setdefault((call.branch, call.author), []).append(call)
+    events: list[JsonObject] = []
+    for n, ((branch, author), calls) in enumerate(branches.items()):
+        event: JsonObject = {
+            "id": f"{event_id}-{n}",
+            "invocationId": run.run_id,
+            "author": author,
+            "timestamp": at,
+            "content": {"role": "user", "parts": [_response_part(call) for call in calls]},
+        }
+        if state := {key: value for call in calls for key, value in _state_of(call).items()}:
+            event["actions"] = {"stateDelta": state}
+        events.append({**event, "branch": branch} if branch else event)
+    return events
+
+
+def _response_part(call: Call) -> JsonObject:
+    result = call.result()
+    response = result if isinstance(result, dict) else {"result": result}
+    return {"functionResponse": {"id": call.call_id, "name": call.tool, "response": response}}
+
+
+def _state_of(call: Call) -> JsonObject:
+    payload = (call.response or {}).get("payload")
+    return payload.get("state") or {} if call.kind == "tool" and isinstance(payload, dict) else {}
