@@ -25,8 +25,6 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
-def call_digest(
-    *, thread: str, run: str, call: str, tool: str, fingerprint: str, arguments: Mapping[str, Any]
-) -> str:
+def call_digest(*, thread: str, run: str, call: str, tool: str, fingerprint: str, arguments: Mapping[str, Any]) -> str:
     """What a permission is bound to: exactly this call of this tool, as it was, with these validated arguments."""
     return digest([thread, run, call, tool, fingerprint, dict(arguments)])

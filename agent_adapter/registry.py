@@ -1,0 +1,116 @@
+"""The tools of an application, by name. What a framework would take for its own, or refuse, is refused here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
+from typing import Any, TypeVar, overload
+
+from agent_adapter.errors import ToolUsageError
+from agent_adapter.spec import ToolSpec
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+RESERVED_NAMES = frozenset(
+    {
+        "code_execution",
+        "enterprise_web_search",
+        "exit_loop",
+        "finish_task",
+        "google_maps",
+        "google_search",
+        "google_search_agent",
+        "load_artifacts",
+        "load_memory",
+        "preload_memory",
+        "request_confirmation",
+        "request_input",
+        "set_model_response",
+        "transfer_to_agent",
+        "url_context",
+    }
+)
+"""Names that agent frameworks give a meaning of their own."""
+RESERVED_PREFIXES = ("adk_", "aa_")
+
+_OPTIONS = frozenset(field.name for field in fields(ToolSpec) if field.init) - {"function"}
+_LEGAL = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
+
+
+class ToolRegistry:
+    """Tools in the order they were added.
+
+    `@registry.tool` and `@registry.tool(effect="read", …)` add a function and return it unchanged; `registry.add` takes
+    a ToolSpec. Duplicate, illegal and reserved names are a ToolUsageError that names the tool and the way out.
+    """
+
+    def __init__(self, specs: Iterable[ToolSpec] = ()) -> None:
+        self._specs: dict[str, ToolSpec] = {}
+        for spec in specs:
+            self.add(spec)
+
+    def add(self, spec: ToolSpec) -> ToolSpec:
+        """Add one tool and return it."""
+        check_name(spec.name)
+        if spec.name in self._specs:
+            msg = f"Tool {spec.name!r} is in the registry already. Give one of the two another name."
+            raise ToolUsageError(msg)
+        self._specs[spec.name] = spec
+        return spec
+
+    @overload
+    def tool(self, function: Function, /) -> Function: ...
+
+    @overload
+    def tool(self, /, **options: Any) -> Callable[[Function], Function]: ...
+
+    def tool(self, function: Any = None, /, **options: Any) -> Any:
+        """Decorator: add a function as tool. The options are ToolSpec's fields."""
+
+        def add(function: Function) -> Function:
+            if unknown := options.keys() - _OPTIONS:
+                name = options.get("name") or getattr(function, "__name__", "?")
+                msg = (
+                    f"Tool {name!r}: no option {', '.join(sorted(unknown))}. There are: {', '.join(sorted(_OPTIONS))}."
+                )
+                raise ToolUsageError(msg)
+            self.add(ToolSpec(function=function, **options))
+            return function
+
+        return add if function is None else add(function)
+
+    def exported_to(self, integration: str) -> list[ToolSpec]:
+        """The tools that the integration of this name may see, in order."""
+        return [spec for spec in self if spec.is_exported_to(integration)]
+
+    def __getitem__(self, name: str) -> ToolSpec:
+        """The tool of this name. Raises ToolUsageError."""
+        try:
+            return self._specs[name]
+        except KeyError:
+            known = ", ".join(repr(known) for known in self._specs) or "none"
+            msg = f"No tool {name!r} is in the registry. It has: {known}."
+            raise ToolUsageError(msg) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._specs
+
+    def __iter__(self) -> Iterator[ToolSpec]:
+        return iter(tuple(self._specs.values()))
+
+    def __len__(self) -> int:
+        return len(self._specs)
+
+
+def check_name(name: str) -> None:
+    """Refuse a tool name that a model API or a framework cannot take. Raises ToolUsageError."""
+    if not _LEGAL.fullmatch(name):
+        msg = (
+            f"Tool name {name!r} is not legal. Use a letter or underscore first, then letters, digits, '_', '.' or "
+            "'-', at most 64 characters in all; give it with name='…'."
+        )
+        raise ToolUsageError(msg)
+    if name in RESERVED_NAMES or name.startswith(RESERVED_PREFIXES):
+        msg = f'Tool name {name!r} is reserved by agent frameworks. Give the tool another with name="…".'
+        raise ToolUsageError(msg)
