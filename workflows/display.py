@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from workflows.messages import Interrupt
+from workflows.messages import Interrupt, JsonObject
 
 MAX_TOOLS = 10
 MAX_NAME = 64
 _MAX_ARGUMENTS = 2000
 
-_ANSWERS = {
+_ANSWERS: dict[str, tuple[str, JsonObject]] = {
     "input": ("answer", {"kind": "input", "value": "…"}),
     "long_running": ("answer", {"kind": "long_running", "result": {}, "final": True}),
     "unknown_outcome": ("answer", {"kind": "done", "result": {}}),

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from agent_adapter.approval.pause import PAYLOAD_KEY, PausedCall
-from workflows.messages import CallAnswer, Handed, JsonObject
+from workflows.messages import CallAnswer, Handed, JsonObject, as_object
 
 CONFIRMATION = "adk_request_confirmation"
 INPUT = "adk_request_input"
@@ -21,7 +21,7 @@ _REF = "~"
 
 
 def strip(events: Iterable[Mapping[str, Any]], handed: Handed) -> list[JsonObject]:
-    """Events of one leg as they travel: copies of what was handed in, or stands earlier in the leg, become references."""
+    """Events of one leg as they travel: what was handed in, or stands earlier in the leg, becomes a reference."""
     known = _Copies(handed)
     return [known.strip(event) for event in events]
 
@@ -157,8 +157,7 @@ def _parts(content: Mapping[str, Any]) -> list[JsonObject]:
 def _original_call(call: Mapping[str, Any]) -> JsonObject | None:
     if call.get("name") != CONFIRMATION:
         return None
-    original = (call.get("args") or {}).get("originalFunctionCall")
-    return cast("JsonObject", original) if isinstance(original, dict) else None
+    return as_object(as_object(call.get("args")).get("originalFunctionCall")) or None
 
 
 def _with_original(call: JsonObject, original: JsonObject) -> JsonObject:
@@ -187,7 +186,7 @@ class WaitingCall:
         self.kind = "tool"
         self.pause = _paused_call(call["args"])
         self.call_id, self.tool = original.get("id", ""), original.get("name", "")
-        raw = original.get("args") or {}
+        raw = as_object(original.get("args"))
         self.arguments: JsonObject = dict(raw if self.pause.arguments is None else self.pause.arguments)
 
 
@@ -221,10 +220,9 @@ def answer_text(events: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def _paused_call(args: Mapping[str, Any]) -> PausedCall:
-    payload = (args.get("toolConfirmation") or {}).get("payload")
-    described = payload.get(PAYLOAD_KEY) if isinstance(payload, dict) else None
+    payload = as_object(as_object(args.get("toolConfirmation")).get("payload"))
     # A confirmation that some other code asked for still needs a person; nothing else is known of it.
-    return PausedCall.model_validate(described) if isinstance(described, dict) else PausedCall(approval=True)
+    return PausedCall.model_validate(payload[PAYLOAD_KEY]) if PAYLOAD_KEY in payload else PausedCall(approval=True)
 
 
 def _calls(event: Mapping[str, Any]) -> list[JsonObject]:

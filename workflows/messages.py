@@ -6,7 +6,7 @@ worker reads what a newer one wrote. A field that equals its default is not sent
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 from pydantic import (
     BaseModel,
@@ -25,6 +25,12 @@ Json = Any
 """A JSON value: None, bool, int, float, str, a list or a dict with str keys."""
 JsonObject = dict[str, Any]
 
+
+def as_object(value: Any) -> JsonObject:
+    """The value where it is a JSON object; an empty one otherwise."""
+    return cast("JsonObject", value) if isinstance(value, dict) else {}
+
+
 THREAD_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 RUN_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 
@@ -36,8 +42,12 @@ class Message(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
+    _shows_defaults: ClassVar[bool] = False
+
     @model_serializer(mode="wrap")
     def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> JsonObject:
+        if self._shows_defaults:
+            return handler(self)
         fields = type_(self).model_fields
         return {
             name: value
@@ -46,6 +56,12 @@ class Message(BaseModel):
             or name not in fields
             or getattr(self, name) != fields[name].get_default(call_default_factory=True)
         }
+
+
+class View(Message):
+    """Base of what queries and updates answer: every field is there, since people and scripts read it."""
+
+    _shows_defaults: ClassVar[bool] = True
 
 
 # ---- the thread ----------------------------------------------------------------------------------------------------
@@ -209,7 +225,7 @@ class AppendEvents(Message):
     if_revision: StrictInt
 
 
-class Receipt(Message):
+class Receipt(View):
     """Result of `decide` and `answer`. `at` is UTC, ISO 8601."""
 
     id: str
@@ -219,7 +235,7 @@ class Receipt(Message):
     at: str
 
 
-class Revision(Message):
+class Revision(View):
     """Result of `put_state`, `append_events` and `clear`: the thread's revision after it."""
 
     revision: int
@@ -228,6 +244,7 @@ class Revision(Message):
 # ---- queries -------------------------------------------------------------------------------------------------------
 
 RunStatus = Literal["queued", "running", "waiting", "success", "error", "cancelled", "timeout"]
+ThreadStatus = Literal["idle", "busy", "waiting", "closed"]
 InterruptKind = Literal["approval", "input", "long_running", "unknown_outcome"]
 
 
@@ -238,7 +255,7 @@ class RunError(Message):
     message: str
 
 
-class Interrupt(Message):
+class Interrupt(View):
     """What a run waits for from outside. Times are UTC, ISO 8601."""
 
     kind: InterruptKind
@@ -270,7 +287,7 @@ class CallView(Message):
     result: Json = None
 
 
-class RunView(Message):
+class RunView(View):
     """Result of the `run` query."""
 
     run_id: str
@@ -289,14 +306,14 @@ class RunView(Message):
     legs: int = 0
 
 
-class ThreadView(Message):
+class ThreadView(View):
     """Result of the `thread` query. `recent` holds the last finished runs, oldest first."""
 
     thread_id: str
     agent: str
     principal: str
     app: str | None = None
-    status: Literal["idle", "busy", "waiting", "closed"]
+    status: ThreadStatus
     revision: int
     current: str | None = None
     queued: tuple[str, ...] = ()
@@ -327,7 +344,7 @@ class SessionRequest(Message):
     state_only: bool = False
 
 
-class SessionPage(Message):
+class SessionPage(View):
     """Result of the `session` query.
 
     `base` is where `events` begin: `since` where the thread knows that position, else the empty position (the asker
@@ -352,7 +369,7 @@ class GrantRequest(Message):
     token: str
 
 
-class GrantView(Message):
+class GrantView(View):
     """Result of the `grant` query: what the token was minted for and which activity it was spent on."""
 
     approval_id: str

@@ -24,6 +24,7 @@ from workflows.messages import (
     ToolCall,
     ToolFailed,
     Usage,
+    as_object,
 )
 
 CallStatus = Literal["waiting", "ready", "running", "unknown", "settled"]
@@ -69,7 +70,7 @@ class Call(BaseModel):
     pause: PausedCall = PausedCall()
     status: CallStatus = "waiting"
     outcome: str = "waiting"
-    """For people: waiting, approved, running, done, failed, denied, expired, answered, unknown, cancelled, withdrawn."""
+    """For people: waiting, approved, running, done, failed, denied, expired, answered, unknown or withdrawn."""
     by: str | None = None
     approval_id: str | None = None
     interrupt: OpenInterrupt | None = None
@@ -149,14 +150,16 @@ class Call(BaseModel):
 
     def result(self) -> Json:
         """What the model sees of this call; None while it waits."""
-        if self.response is None:
-            return None
-        payload = self.response.get("payload")
-        if self.kind != "tool" or not isinstance(payload, dict):
+        payload = self.payload()
+        if self.kind != "tool" or self.response is None:
             return self.response
         if "result" in payload:
             return payload["result"]
         return {"error": {"kind": payload.get("code"), "message": payload.get("message")}}
+
+    def payload(self) -> JsonObject:
+        """What stands beside `confirmed` in the response of a tool call; empty while it waits."""
+        return as_object((self.response or {}).get("payload")) if self.kind == "tool" else {}
 
     def view(self) -> CallView:
         """The call as the `run` query shows it."""

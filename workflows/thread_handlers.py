@@ -6,7 +6,7 @@ sends gets an answer a person understands, and nothing fails a workflow task. No
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -46,6 +46,7 @@ with workflow.unsafe.imports_passed_through():
         ToolFailed,
         UnknownOutcomeDone,
         UnknownOutcomeNotDone,
+        as_object,
     )
     from workflows.ports import ToolActivities
     from workflows.run_state import Call, CurrentRun, iso
@@ -63,7 +64,7 @@ _ANSWERS: TypeAdapter[Answer] = TypeAdapter(Answer)
 
 
 @contextmanager
-def for_people() -> Iterator[None]:
+def for_people() -> Generator[None]:
     """A refusal becomes the ApplicationError its sender reads; its type is the kind."""
     try:
         yield
@@ -173,7 +174,7 @@ class ThreadHandlers:
     @workflow.update(name="close", description="End the thread: queued runs and approvals end too")
     def on_close(self, request: Any = None, *surplus: Any) -> ThreadView:
         with for_people():
-            by = request.get("by") if isinstance(request, dict) else None
+            by = as_object(request).get("by")
             self._close(by=by if isinstance(by, str) and by else "temporal")
             return views.thread_view(self._thread, thread_id=self._thread_id)
 
@@ -327,8 +328,8 @@ class ThreadHandlers:
         elif isinstance(answer, LongRunningAnswer):
             if not answer.final:
                 return _progress(call, answer)
-            result = answer.result
-            call.settle(result if isinstance(result, dict) else {"result": result}, outcome="answered", by=answer.by)
+            response = as_object(answer.result) or {"result": answer.result}
+            call.settle(response, outcome="answered", by=answer.by)
         elif isinstance(answer, UnknownOutcomeDone):
             call.settle_done(Done(result=answer.result), by=answer.by)
         elif isinstance(answer, UnknownOutcomeNotDone):
@@ -363,7 +364,7 @@ def _receipt(id_: str, status: str, by: str) -> Receipt:
 
 def _run_id(request: Any, *, default: str | None = None) -> str:
     """The run id somebody named, if it is one; else `default`, else a fresh one."""
-    given = request.get("run_id") if isinstance(request, dict) else request if default is not None else None
+    given: Any = as_object(request).get("run_id", request if default is not None else None)
     if isinstance(given, str) and 0 < len(given) <= 128:
         return given
     return str(workflow.uuid4()) if default is None else default

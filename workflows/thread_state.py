@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from workflows import door
 from workflows.approvals import Ledger, Refused
+from workflows.closing import closing_events, settle_unfinished
 from workflows.event_log import EventLog
 from workflows.events import answer_text, expand, waiting_calls
 from workflows.messages import (
@@ -26,6 +27,7 @@ from workflows.messages import (
     RunRequest,
     RunStatus,
     StartThread,
+    as_object,
 )
 from workflows.run_state import Call, CurrentRun, Ending, OpenInterrupt, QueuedRun, RunRecord
 
@@ -285,10 +287,9 @@ class ThreadState(BaseModel):
         for call in run.open_calls():
             if call.approval_id:
                 self.ledger.withdraw(call.approval_id, by=by)
-            code, text, outcome = _unfinished(call)
-            call.settle_refused(code=code, message=text, outcome=outcome)
+            settle_unfinished(call)
         if run.calls and not run.handed.answers:
-            self.append(_closing_events(run, event_id=event_id, at=at))
+            self.append(closing_events(run, event_id=event_id, at=at))
 
     # ---- session
     def append(self, events: Iterable[Mapping[str, Any]]) -> None:
@@ -344,10 +345,10 @@ class ThreadState(BaseModel):
         return answer_text(self.log.slice(record.first, record.last)) if record.status == "success" else None
 
     def _apply(self, event: Mapping[str, Any]) -> None:
-        delta = (event.get("actions") or {}).get("stateDelta") or {}
+        delta = as_object(as_object(event.get("actions")).get("stateDelta"))
         self.state.update({key: value for key, value in delta.items() if not key.startswith("temp:")})
-        for key in (event.get("customMetadata") or {}).get(DELETED_STATE) or ():
-            self.state.pop(key, None)
+        for key in as_object(event.get("customMetadata")).get(DELETED_STATE) or ():
+            self.state.pop(str(key), None)
 
     def _running(self) -> CurrentRun:
         if self.current is None:
@@ -377,41 +378,3 @@ def _brief(call: Call) -> Any:
     view = call.view()
     small = len(json.dumps(view.arguments)) <= 1024
     return view.model_copy(update={"result": None, "arguments": view.arguments if small else {}})
-
-
-def _unfinished(call: Call) -> tuple[str, str, str]:
-    if call.status in ("running", "unknown") and call.kind == "tool":
-        text = "The run was cancelled while the tool was at work: whether it took effect is not known."
-        return "unknown-outcome", text, "unknown"
-    return "run-cancelled", "The run was cancelled before this call was made.", "withdrawn"
-
-
-def _closing_events(run: CurrentRun, *, event_id: str, at: float) -> list[JsonObject]:
-    """One event per branch with the responses of its calls, as if the tools had answered."""
-    branches: dict[tuple[str | None, str], list[Call]] = {}
-    for call in run.calls:
-        branches.setdefault((call.branch, call.author), []).append(call)
-    events: list[JsonObject] = []
-    for n, ((branch, author), calls) in enumerate(branches.items()):
-        event: JsonObject = {
-            "id": f"{event_id}-{n}",
-            "invocationId": run.run_id,
-            "author": author,
-            "timestamp": at,
-            "content": {"role": "user", "parts": [_response_part(call) for call in calls]},
-        }
-        if state := {key: value for call in calls for key, value in _state_of(call).items()}:
-            event["actions"] = {"stateDelta": state}
-        events.append({**event, "branch": branch} if branch else event)
-    return events
-
-
-def _response_part(call: Call) -> JsonObject:
-    result = call.result()
-    response = result if isinstance(result, dict) else {"result": result}
-    return {"functionResponse": {"id": call.call_id, "name": call.tool, "response": response}}
-
-
-def _state_of(call: Call) -> JsonObject:
-    payload = (call.response or {}).get("payload")
-    return payload.get("state") or {} if call.kind == "tool" and isinstance(payload, dict) else {}

@@ -13,6 +13,7 @@ from workflows.messages import (
     RunView,
     SessionPage,
     SessionRequest,
+    ThreadStatus,
     ThreadView,
 )
 from workflows.run_state import Call, CurrentRun, QueuedRun, RunRecord, iso
@@ -94,7 +95,7 @@ def _handed(state: ThreadState, request: SessionRequest) -> tuple[Handed | None,
     return handed.model_copy(update={"answers": answers[:taken]}), len(answers) - taken
 
 
-def _status(state: ThreadState, *, thread_id: str) -> str:
+def _status(state: ThreadState, *, thread_id: str) -> ThreadStatus:
     if state.closed_by is not None:
         return "closed"
     if state.current is None:

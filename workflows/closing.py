@@ -1,0 +1,45 @@
+"""What a run that ends with open calls leaves in the session: a truthful response to each of them. Pure."""
+
+from __future__ import annotations
+
+from workflows.messages import JsonObject, as_object
+from workflows.run_state import Call, CurrentRun
+
+
+def settle_unfinished(call: Call) -> None:
+    """The run was cancelled while this call was open."""
+    if call.kind == "tool" and call.status in ("running", "unknown"):
+        text = "The run was cancelled while the tool was at work: whether it took effect is not known."
+        call.settle_refused(code="unknown-outcome", message=text, outcome="unknown")
+    else:
+        text = "The run was cancelled before this call was made."
+        call.settle_refused(code="run-cancelled", message=text, outcome="withdrawn")
+
+
+def closing_events(run: CurrentRun, *, event_id: str, at: float) -> list[JsonObject]:
+    """One event per branch with the responses of its calls, as if the tools had answered."""
+    branches: dict[tuple[str | None, str], list[Call]] = {}
+    for call in run.calls:
+        branches.setdefault((call.branch, call.author), []).append(call)
+    return [_closing_event(run, calls, event_id=f"{event_id}-{n}", at=at) for n, calls in enumerate(branches.values())]
+
+
+def _closing_event(run: CurrentRun, calls: list[Call], *, event_id: str, at: float) -> JsonObject:
+    event: JsonObject = {
+        "id": event_id,
+        "invocationId": run.run_id,
+        "author": calls[0].author,
+        "timestamp": at,
+        "content": {"role": "user", "parts": [_response_part(call) for call in calls]},
+    }
+    if state := {key: value for call in calls for key, value in as_object(call.payload().get("state")).items()}:
+        event["actions"] = {"stateDelta": state}
+    if calls[0].branch:
+        event["branch"] = calls[0].branch
+    return event
+
+
+def _response_part(call: Call) -> JsonObject:
+    result = call.result()
+    response = as_object(result) if isinstance(result, dict) else {"result": result}
+    return {"functionResponse": {"id": call.call_id, "name": call.tool, "response": response}}
