@@ -1,4 +1,4 @@
-"""Tools for agents: defined once, checked, approved by people, run once, accounted for. No framework is imported here."""
+"""Tools for agents: defined once, checked, approved by people, run, accounted for. Imports no framework."""
 
 from agent_adapter.approval.batch import ask_each
 from agent_adapter.approval.decision import ApprovalDecision, ApprovalRequest

@@ -83,7 +83,7 @@ class Account:
     def _safely(self, failure: str, call: OpenCall, take: Callable[[Any], None], value: Any) -> None:
         try:
             take(value)
-        except Exception as problem:
+        except Exception as problem:  # noqa: BLE001 - an observer changes no outcome
             log_cause(failure, problem, tool=call.spec.name, run=call.context.run, call=call.context.call)
 
 

@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import orjson
-import structlog
 from pydantic import BaseModel, ValidationError
 
+from agent_adapter.causes import log_cause
 from agent_adapter.errors import ToolArgsInvalid
 from agent_adapter.values import JsonObject, NotJson, plain
-
-log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _WAY_OUT = "Nothing was run. Call it again with arguments that fit its schema."
 _SHOWN = 5
@@ -31,9 +29,9 @@ def validate_arguments(tool: str, model: type[BaseModel], raw: Any) -> tuple[Bas
         raise _invalid(tool, str(problem)) from None
     except ValidationError as problem:
         raise _invalid(tool, _told(problem)) from None
-    except Exception as problem:
-        log.exception("tool.validator_failed", tool=tool)
-        raise _invalid(tool, "they could not be checked") from problem
+    except Exception as problem:  # noqa: BLE001 - a validator of the tool's author may raise anything
+        log_cause("tool.validator_failed", problem, tool=tool)
+        raise _invalid(tool, "they could not be checked") from None
 
 
 def _object(model: type[BaseModel], raw: Any) -> JsonObject:

@@ -45,7 +45,7 @@ class ToolContext:
     state: MutableMapping[str, Any] = field(default_factory=_new_state)
     """The session's state: JSON values by key."""
     idempotency_key: str = ""
-    """The same for every attempt of this call, other for every other call. Derived from thread, run and call if unset."""
+    """The same for every attempt of this call, another for any other. Derived from thread, run and call if unset."""
     attempt: int = 1
     permission: Permission | None = None
     framework: Any = None

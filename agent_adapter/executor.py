@@ -36,11 +36,11 @@ class ToolCall:
 
 
 class Executor:
-    """Runs the calls of one registry, each in this order:
+    """Runs the calls of one registry, each in the same order.
 
-    resolve -> validate -> input guards -> limits -> confirm rule -> approval (the context's permission if it is for this
-    very call, else the port; no port: denied) -> arguments a person edited: validate, guard, judge again -> run, with
-    timeout and retries -> output guards -> canonical JSON result -> ledger -> event.
+    Resolve -> validate -> input guards -> limits -> confirm rule -> approval (the context's permission if it is for
+    this very call, else the port; no port: denied) -> arguments a person edited: validate, guard, judge again -> run,
+    with timeout and retries -> output guards -> canonical JSON result -> ledger -> event.
 
     `guards` see the calls of all tools, before the tool's own guards. `limits` hold per run; `meters` has the counts.
     `threads` is how many sync tools run at once. Events and ledger entries are handed over on the event loop.
@@ -160,7 +160,7 @@ class Executor:
         call.take(await prepare_call(call.spec, call.raw, call.context, guards=self.guards, limit=charge))
 
     async def _ask(self, calls: Sequence[OpenCall]) -> None:
-        """Every call has its decision after this, if it needs one. Raises what the port raises; then nothing may run."""
+        """Every call has its decision after this, if it needs one. What the port raises is raised: nothing may run."""
         for call in calls:
             permission = call.context.permission
             if permission is not None and permission.digest == call.digest:
@@ -183,7 +183,7 @@ class Executor:
             return await ask_each(self.approval, requests)
         except AdapterError:
             raise
-        except Exception as problem:
+        except Exception as problem:  # noqa: BLE001 - fails closed
             log_cause("approval.port_failed", problem)
             return [ApprovalDecision(approved=False, reason="nobody could be asked: the port failed")] * len(requests)
 
@@ -267,7 +267,7 @@ def _json_result(call: OpenCall, value: Any) -> Json:
         return dumped(value)
     except NotJson as problem:
         what = f"The result {problem}" if not problem.path else f"Its result at {problem}"
-    except Exception as problem:
+    except Exception as problem:  # noqa: BLE001 - serializers of the tool's author may raise anything
         log_cause("tool.result_failed", problem, tool=call.spec.name, run=call.context.run, call=call.context.call)
         what = "Its result cannot be written as JSON"
     msg = f"Tool {call.spec.name!r} has run, but {what[0].lower()}{what[1:]}. Its author must return JSON values."

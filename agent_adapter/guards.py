@@ -1,4 +1,7 @@
-"""Guards look at what goes into a tool and at what comes out of it. They fail closed: one that raises blocks the call."""
+"""Guards look at what goes into a tool and at what comes out of it.
+
+They fail closed: one that raises, or gives no verdict, blocks the call.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Let a person approve the call. For input guards; of an output guard it blocks, since the call was made already."""
+    """Let a person approve the call. For input guards: of an output guard it blocks, the call was made already."""
 
     reason: str
 
@@ -86,7 +89,7 @@ class CallableGuard(InputGuard):
     def name(self) -> str:
         return self._name
 
-    async def check_input(self, spec: ToolSpec, arguments: JsonObject, context: ToolContext) -> Verdict:
+    async def check_input(self, spec: ToolSpec, arguments: JsonObject, context: ToolContext) -> Verdict:  # noqa: ARG002
         return await _verdict(self._function(arguments, context))
 
 
@@ -106,7 +109,7 @@ class CallableOutputGuard(OutputGuard):
     def name(self) -> str:
         return self._name
 
-    async def check_output(self, spec: ToolSpec, result: Json, context: ToolContext) -> Verdict:
+    async def check_output(self, spec: ToolSpec, result: Json, context: ToolContext) -> Verdict:  # noqa: ARG002
         return await _verdict(self._function(result, context))
 
 

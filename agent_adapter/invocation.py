@@ -34,7 +34,7 @@ class Progress:
     cancelled: bool = False
 
 
-class _MayRetry(Exception):  # noqa: N818 - not an error, but the question whether to try again
+class _MayRetry(Exception):
     """An attempt failed in a way that another may not. Carries what to say if there is none."""
 
     def __init__(self, final: ToolError) -> None:
@@ -148,8 +148,9 @@ class Invoker:
 async def _within(spec: ToolSpec, awaitable: Awaitable[Any], progress: Progress) -> Any:
     if spec.timeout is None:
         return await awaitable
+    clock = asyncio.timeout(spec.timeout)
     try:
-        async with asyncio.timeout(spec.timeout) as clock:
+        async with clock:
             return await awaitable
     except TimeoutError:
         if not clock.expired():

@@ -39,7 +39,7 @@ class RunMeter:
         self.started = self.now()
 
     def charge_model_call(self, *, tokens: int = 0) -> None:
-        """Count one model call and the tokens it used. Raises RunLimitExceeded, counting nothing, if it is one too many."""
+        """Count one model call and its tokens. Raises RunLimitExceeded, counting nothing, if it is one too many."""
         self._check("model calls", self.model_calls + 1, self.limits.model_calls)
         self._check_used()
         self.model_calls += 1
@@ -62,7 +62,7 @@ class RunMeter:
         self.cost += cost
 
     def refund(self, *, cost: float, tool_calls: int = 0) -> None:
-        """Take back a charge. A call that was not made costs nothing; one that will come again is not counted either."""
+        """Take back a charge: a call that was not made costs nothing; one that will come again is not counted."""
         self.tool_calls -= tool_calls
         self.cost -= cost
 

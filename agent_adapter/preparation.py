@@ -110,7 +110,7 @@ async def _input_verdict(
 ) -> Allow | Replace | Ask | Block:
     try:
         verdict = await guard.check_input(spec, plain(arguments), context)
-    except Exception as problem:
+    except Exception as problem:  # noqa: BLE001 - fails closed
         return _failed(guard, spec, problem)
     return _known(verdict)
 
@@ -121,7 +121,7 @@ async def _output_verdict(
     try:
         verdict = _known(await guard.check_output(spec, plain(result), context))
         return Replace(dumped(verdict.value)) if isinstance(verdict, Replace) else verdict
-    except Exception as problem:
+    except Exception as problem:  # noqa: BLE001 - fails closed
         return _failed(guard, spec, problem)
 
 
@@ -149,7 +149,7 @@ async def _judge(spec: ToolSpec, arguments: JsonObject, context: ToolContext) ->
             raise TypeError(msg)  # noqa: TRY301 - one path for a rule that fails
     except AdapterError:
         raise
-    except Exception as problem:
+    except Exception as problem:  # noqa: BLE001 - fails closed
         log_cause("rule.failed", problem, tool=spec.name)
         msg = f"The confirm rule of {spec.name!r} failed, so it was not run. Its author finds the cause in the log."
         raise GuardrailBlocked(msg) from None

@@ -166,7 +166,8 @@ def _check_defaults(tool: str, model: type[BaseModel]) -> None:
 
 
 def _default_is_valid(field: FieldInfo) -> bool:
-    adapter: TypeAdapter[Any] = TypeAdapter(Annotated[(field.annotation, None, *field.metadata)])
+    annotation: Any = Annotated[(field.annotation, None, *field.metadata)]  # pyright: ignore[reportInvalidTypeForm]
+    adapter: TypeAdapter[Any] = TypeAdapter(annotation)
     try:
         dump = adapter.dump_json(field.get_default(call_default_factory=True, validated_data={}), warnings=False)
         adapter.validate_json(dump, strict=True)

@@ -9,19 +9,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-import structlog
 from pydantic import BaseModel, PydanticUserError
 
 from agent_adapter.approval.decision import Expires
 from agent_adapter.approval.digest import digest
 from agent_adapter.arguments import validate_arguments
+from agent_adapter.causes import log_cause
 from agent_adapter.context import ToolContext
 from agent_adapter.errors import ToolUsageError
 from agent_adapter.guards import Guard
 from agent_adapter.signature import Signature, signature_of
 from agent_adapter.values import JsonObject, plain
-
-log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 Effect = Literal["read", "write"]
 ConfirmRule = Callable[[JsonObject, ToolContext], bool | Awaitable[bool]]
@@ -124,8 +122,8 @@ class ToolSpec:
         if callable(summary):
             try:
                 summary = summary(plain(arguments))
-            except Exception:
-                log.exception("tool.summary_failed", tool=self.name)
+            except Exception as problem:  # noqa: BLE001 - a summary is a courtesy; the call goes on without
+                log_cause("tool.summary_failed", problem, tool=self.name)
                 return None
         if not isinstance(summary, str) or not summary.strip():
             return None

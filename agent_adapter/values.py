@@ -22,7 +22,7 @@ MAX_DEPTH = 64
 _BIGGEST_INT = 2**53 - 1
 
 
-class NotJson(ValueError):  # noqa: N818 - reads as a verdict
+class NotJson(ValueError):
     """A value has no JSON form. `path` leads to it, `reason` is a clause without its content."""
 
     def __init__(self, reason: str) -> None:
@@ -49,7 +49,7 @@ def dumped(value: Any) -> Json:
 
 
 def _copy(value: Any, depth: int, number: Callable[[float], Json], other: Callable[[Any], Any]) -> Json:
-    kind = type(value)
+    kind: type[Any] = type(value)
     if scalar := _SCALARS.get(kind):
         return scalar(value)
     if kind is float:
@@ -135,7 +135,7 @@ _SCALARS: dict[type, Callable[[Any], Json]] = {
     type(None): lambda value: value,
 }
 _PLAIN: dict[type, Callable[[Any], Any]] = {
-    str: lambda value: str.__str__(value),
+    str: str.__str__,
     int: int,
     float: float,
     list: list,

@@ -52,7 +52,7 @@ class CallbackApproval:
             return ApprovalDecision(approved=answer)
         if not isinstance(answer, ApprovalDecision):  # pyright: ignore[reportUnnecessaryIsInstance]
             msg = (
-                f"The reviewer answered {request.tool!r} with a value of type {type(answer).__name__}; nothing was run. "
+                f"The reviewer answered {request.tool!r} with a {type(answer).__name__}; nothing was run. "
                 "Return an ApprovalDecision, True or False."
             )
             raise ToolUsageError(msg)
@@ -90,7 +90,7 @@ class DeferredApproval:
 
 
 def _decision(record: ApprovalRecord) -> ApprovalDecision:
-    if record.status == "expired" or record.status == "withdrawn":
+    if record.status in {"expired", "withdrawn"}:
         return ApprovalDecision(approved=False, lapsed=record.status)
     if record.decision is None:
         raise ApprovalAlreadyDecided(record.id, status=record.status)

@@ -58,7 +58,7 @@ class ApprovalStore(Protocol):
         ...
 
     async def decide(self, approval: str, decision: ApprovalDecision) -> ApprovalRecord:
-        """Settle a pending approval. Raises ApprovalUnknown and, for all that is not pending, ApprovalAlreadyDecided."""
+        """Settle a pending approval. Raises ApprovalUnknown; for what is not pending, ApprovalAlreadyDecided."""
         ...
 
     async def withdraw(self, approval: str) -> ApprovalRecord:

@@ -1,4 +1,4 @@
-"""Secret one-use tokens: a decision travels through a framework that anybody can write to, and counts only with its token.
+"""Secret one-use tokens: a decision that travels through a framework counts only with its token.
 
 They live in the process that minted them.
 """
@@ -16,7 +16,7 @@ from agent_adapter.values import JsonObject
 
 
 class TokenBook:
-    """Tokens that were minted and not used yet; beyond `capacity` the oldest are void. For all threads of the process.
+    """Tokens that were minted and not used yet; beyond `capacity` the oldest are void. Thread-safe.
 
     A token is bound to the run (in ADK: the invocation id), the call id, the tool as it was and the validated arguments.
     """
@@ -43,7 +43,7 @@ class TokenBook:
     def spend(
         self, token: object, *, run: str, call: str, tool: str, fingerprint: str, arguments: JsonObject
     ) -> ApprovalDecision | None:
-        """The decision behind a token, once. None for a forged or spent one and for one of another call, which stays."""
+        """The decision behind a token, once. None for a forged or spent one, and for another call's, which stays."""
         if not isinstance(token, str):
             return None
         bound_to = digest([run, call, tool, fingerprint, arguments])
