@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from temporalio.service import RPCError
 from client.errors import InvalidValue, TemporalUnavailable
 
 DEFAULT_ADDRESS = "localhost:7233"
+_REASON = re.compile(r'(?:message|error): "([^"]+)"')
 _CONNECT_WITHIN = timedelta(seconds=4)
 
 
@@ -69,7 +71,7 @@ async def connect(connection: Connection, *, runtime: Runtime | None = None) -> 
     try:
         config = profile.to_client_connect_config()
         return await Client.connect(
-            **{"target_host": DEFAULT_ADDRESS, **config},
+            **config,
             data_converter=pydantic_data_converter,
             connect_timeout=_CONNECT_WITHIN,
             runtime=runtime,
@@ -79,11 +81,13 @@ async def connect(connection: Connection, *, runtime: Runtime | None = None) -> 
         raise InvalidValue(msg) from None
     except (RuntimeError, ValueError, RPCError) as problem:
         msg = (
-            f"There is no Temporal server at {profile.address}: {_first_line(problem)}. "
+            f"There is no Temporal server at {profile.address}: {_reason(problem)}. "
             "Start one, or say where it is with --address or TEMPORAL_ADDRESS."
         )
         raise TemporalUnavailable(msg) from problem
 
 
-def _first_line(problem: Exception) -> str:
-    return str(problem).partition("\n")[0][:300]
+def _reason(problem: Exception) -> str:
+    """The innermost reason in the native part's text."""
+    found = _REASON.findall(str(problem))
+    return found[-1] if found else str(problem).partition("\n")[0][:300]

@@ -16,8 +16,6 @@ ThreadsError
     └── TemporalUnavailable  temporal-unavailable
 """
 
-# ruff: noqa: N818 - the names say what is the case, as the kinds do
-
 from __future__ import annotations
 
 
