@@ -1,0 +1,1 @@
+"""The host: settings, the Temporal connection, the development server and the processes agent code runs in."""
