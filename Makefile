@@ -10,6 +10,8 @@ UV_VERSION := 0.13.9
 UV := .uv/bin/uv
 BIN := .venv/bin
 PROJECT ?= examples/shop_helper
+SCRIPT ?= examples/shop_helper/shop.yaml
+MODEL_PORT ?= 8321
 ARGS ?=
 
 # What decides which environment uv works on: only this file does.
@@ -59,8 +61,15 @@ FORCE:
 demo: env
 	@$(BIN)/python examples/demo.py
 
+# Gemini where there is a key; else the words of SCRIPT, spoken by a local server in the Gemini wire format.
 worker: env
-	@$(BIN)/python worker.py --dev --project "$(PROJECT)"
+	@if [ -z "$$GOOGLE_API_KEY$$GOOGLE_GEMINI_BASE_URL" ] && [ -f "$(SCRIPT)" ]; then \
+		echo "No GOOGLE_API_KEY: the model says what $(SCRIPT) says."; \
+		$(BIN)/python -m agentvisor.local_gemini --script "$(SCRIPT)" --port $(MODEL_PORT) >/dev/null & \
+		trap "kill $$!" EXIT; \
+		export GOOGLE_API_KEY=local GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:$(MODEL_PORT); \
+	fi; \
+	$(BIN)/python worker.py --dev --project "$(PROJECT)"
 
 lint: env
 	@status=0; \

@@ -1,8 +1,9 @@
 """Where the commands of the documents run.
 
 A document says so in comments its reader does not see: `<!-- stage: folder -->` (an empty folder instead of the
-repository) and `<!-- stage: worker PROJECT -->` (a Temporal server and a worker of that project, which the text tells
-the reader to start). A block whose info string has `file=NAME` is written into the document's folder.
+repository) and `<!-- stage: worker PROJECT SCRIPT -->` (a Temporal server, and a worker of that project with a local
+model that speaks that script; the text tells the reader to start them). A block whose info string has `file=NAME` is
+written into the document's folder.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from pathlib import Path
 import pytest
 from sybil import Document, Example, Region
 from sybil.parsers.markdown.lexers import DirectiveInHTMLCommentLexer, FencedCodeBlockLexer
+
+from agentvisor.local_gemini import LocalGemini, load_script
 
 REPOSITORY = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
@@ -70,18 +73,20 @@ class Stage:
             folder.mkdir()
             self._places[document] = replace(place, folder=folder)
         elif directive == "worker":
-            environment = {**place.environment, "TEMPORAL_ADDRESS": self._worker(place.folder / argument)}
+            project, script = (place.folder / name for name in argument.split())
+            environment = {**place.environment, "TEMPORAL_ADDRESS": self._worker(project, script)}
             self._places[document] = replace(place, environment=environment)
         else:
             msg = f"{document}: no stage is called {directive!r}"
             raise ValueError(msg)
 
-    def _worker(self, project: Path) -> str:
+    def _worker(self, project: Path, script: Path) -> str:
         key = str(project.resolve())
         if key not in self._addresses:
             log = self._scratch / f"worker-{len(self._addresses)}.log"
             address = self._resources.enter_context(_server(log.with_suffix(".server")))
-            environment = {**_environment(), "TEMPORAL_ADDRESS": address}
+            model = self._resources.enter_context(LocalGemini(load_script(script)))
+            environment = {**_environment(), **model.env(), "TEMPORAL_ADDRESS": address}
             command = [sys.executable, str(REPOSITORY / "worker.py"), "--project", key]
             self._resources.enter_context(_process(command, environment, log))
             self._addresses[key] = address
