@@ -18,6 +18,7 @@ from agent_adapter.errors import (
     RunLimitExceeded,
     ToolArgsInvalid,
     ToolError,
+    ToolSchemaError,
     ToolUsageError,
 )
 from agent_adapter.events import EventStream, RunEvent
@@ -37,6 +38,7 @@ from agent_adapter.ledger import Ledger, LedgerEntry, MemoryLedger
 from agent_adapter.limits import RunLimits, RunMeter
 from agent_adapter.preparation import PreparedCall
 from agent_adapter.registry import ToolRegistry
+from agent_adapter.schema.gemini import to_gemini_parameters
 from agent_adapter.spec import ToolSpec
 
 __all__ = [
@@ -81,8 +83,10 @@ __all__ = [
     "ToolContext",
     "ToolError",
     "ToolRegistry",
+    "ToolSchemaError",
     "ToolSpec",
     "ToolUsageError",
     "ask_each",
     "get_integration",
+    "to_gemini_parameters",
 ]

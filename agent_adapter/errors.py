@@ -12,6 +12,7 @@ AdapterError
 │   ├── ApprovalAlreadyDecided   approval-already-decided: nothing to do
 │   └── ApprovalUnknown      approval-unknown: the id is wrong
 ├── ToolUsageError           tool-usage: whoever wrote the tool or the code that calls this library
+│   └── ToolSchemaError      tool-schema: its argument schema cannot be shown to a model
 └── FlowError                flow-error: whoever wrote the flow
 
 Match on `kind`, never on the text. Only a ModelError is a result; everything else propagates to the caller.
@@ -132,6 +133,23 @@ class ToolUsageError(AdapterError):
     """The code that defines or calls a tool is wrong. The text names the tool and the way out."""
 
     kind: ClassVar[str] = "tool-usage"
+
+
+class ToolSchemaError(ToolUsageError):
+    """A schema of arguments cannot be shown to a model. `path` is the place in it."""
+
+    kind: ClassVar[str] = "tool-schema"
+
+    def __init__(self, problem: str, *, path: str, tool: str | None = None) -> None:
+        self.problem = problem
+        self.path = path
+        self.tool = tool
+        of = f" of tool {tool!r}" if tool else ""
+        super().__init__(f"The argument schema{of} at {path} {problem}.")
+
+    def named(self, tool: str) -> ToolSchemaError:
+        """The same error with the name of the tool."""
+        return ToolSchemaError(self.problem, path=self.path, tool=tool)
 
 
 class FlowError(AdapterError):

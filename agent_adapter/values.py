@@ -10,7 +10,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel
 
@@ -49,7 +49,7 @@ def dumped(value: Any) -> Json:
 
 
 def _copy(value: Any, depth: int, number: Callable[[float], Json], other: Callable[[Any], Any]) -> Json:
-    kind: type[Any] = type(value)
+    kind = cast("type[Any]", type(value))
     if scalar := _SCALARS.get(kind):
         return scalar(value)
     if kind is float:

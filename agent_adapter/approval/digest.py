@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import rfc8785
@@ -39,7 +39,7 @@ def call_digest(*, thread: str, run: str, call: str, tool: str, fingerprint: str
 
 
 def _is_simple(value: Any) -> bool:
-    kind: type[Any] = type(value)
+    kind = cast("type[Any]", type(value))
     if kind is str or kind is bool or value is None:
         return True
     if kind is int:

@@ -18,7 +18,7 @@ from agent_adapter.values import JsonObject
 class TokenBook:
     """Tokens that were minted and not used yet; beyond `capacity` the oldest are void. Thread-safe.
 
-    A token is bound to the run (in ADK: the invocation id), the call id, the tool as it was and the validated arguments.
+    A token is bound to the run (in ADK: the invocation id), the call id, the tool and the validated arguments.
     """
 
     def __init__(self, *, capacity: int = 10_000) -> None:

@@ -1,0 +1,1 @@
+"""Tool schemas in the dialects of model APIs."""
