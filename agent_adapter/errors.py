@@ -147,10 +147,6 @@ class ToolSchemaError(ToolUsageError):
         of = f" of tool {tool!r}" if tool else ""
         super().__init__(f"The argument schema{of} at {path} {problem}.")
 
-    def named(self, tool: str) -> ToolSchemaError:
-        """The same error with the name of the tool."""
-        return ToolSchemaError(self.problem, path=self.path, tool=tool)
-
 
 class FlowError(AdapterError):
     """A flow is wrong or cannot go on."""

@@ -47,18 +47,27 @@ _BOUNDS = {
 _NULL: JsonObject = {"type": "NULL"}
 
 
-def to_gemini_parameters(model_or_schema: type[BaseModel] | Mapping[str, Any]) -> JsonObject:
+class _TooBig(ToolSchemaError):
+    """Beyond the limits; less may be shown where the schema is circular."""
+
+
+def to_gemini_parameters(
+    model_or_schema: type[BaseModel] | Mapping[str, Any], *, tool: str | None = None
+) -> JsonObject:
     """The `parameters` of a function declaration: an OBJECT schema with upper-case types, without `$ref`.
 
-    The same input gives the same output, keys in the order of the input. A circular reference is followed once more and then
-    shown as a plain type. Raises ToolSchemaError, which names the place, for references that lead nowhere, for schemas
-    that are no schemas, and beyond 64 levels or 4,000 parts.
+    The same input gives the same output, keys in the order of the input. A circular reference is followed once more
+    and then shown as a plain type. Raises ToolSchemaError, which names the tool and the place, for references that lead
+    nowhere, for schemas that are no schemas, and beyond 64 levels or 4,000 parts.
     """
     root = model_or_schema.model_json_schema() if isinstance(model_or_schema, type) else model_or_schema
-    converted = _one_object(_converted(root))
-    if converted.get("type") != "OBJECT":
-        msg = f"is {converted.get('type', 'a choice')}. The arguments of a tool must be one object"
-        raise ToolSchemaError(msg, path="$")
+    try:
+        converted = _one_object(_converted(root))
+        if converted.get("type") != "OBJECT":
+            msg = f"is {converted.get('type', 'a choice')}. The arguments of a tool must be one object"
+            raise ToolSchemaError(msg, path="$")  # noqa: TRY301 - the tool's name is added in one place
+    except ToolSchemaError as problem:
+        raise ToolSchemaError(problem.problem, path=problem.path, tool=tool) from None
     converted.setdefault("properties", {})
     return converted
 
@@ -67,7 +76,7 @@ def _converted(root: Mapping[str, Any]) -> JsonObject:
     converter = _Converter(root)
     try:
         return converter.convert(root, "$")
-    except ToolSchemaError:
+    except _TooBig:
         if not converter.is_circular:
             raise
         return _Converter(root, terse=True).convert(root, "$")
@@ -111,10 +120,10 @@ class _Converter:
         self._nodes += 1
         if self._depth > MAX_DEPTH:
             msg = f"is nested more than {MAX_DEPTH} levels deep. Flatten the schema"
-            raise ToolSchemaError(msg, path=_short(path))
+            raise _TooBig(msg, path=_short(path))
         if self._nodes > MAX_NODES:
             msg = f"has more than {MAX_NODES} parts once its references are followed. Simplify the schema"
-            raise ToolSchemaError(msg, path="$")
+            raise _TooBig(msg, path="$")
         yield
         self._depth -= 1
 
