@@ -90,4 +90,8 @@ def _inside(value: Any, step: str) -> Any:
 
 
 def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(item, str) for item in cast("list[Any]", value)):
+        return ", ".join(cast("list[str]", value))
+    return json.dumps(value, ensure_ascii=False)
