@@ -77,7 +77,7 @@ async def connect(connection: Connection, *, runtime: Runtime | None = None) -> 
             runtime=runtime,
         )
     except OSError as problem:
-        msg = f"A TLS file cannot be read: {problem}. Check the --tls-… options."
+        msg = f"A TLS file cannot be read: {problem}. Check the options that name it."
         raise InvalidValue(msg) from None
     except (RuntimeError, ValueError, RPCError) as problem:
         msg = (

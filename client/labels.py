@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
+from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.client import Client, WorkflowExecution
 from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
@@ -18,7 +19,12 @@ PRINCIPAL = "Principal"
 WAITING_SINCE = "WaitingSince"
 PENDING_TOOLS = "PendingTools"
 
-_ALL = frozenset({AGENT_NAME, PRINCIPAL, PENDING_TOOLS, WAITING_SINCE})
+_KINDS: dict[str, IndexedValueType.ValueType] = {
+    AGENT_NAME: IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
+    PRINCIPAL: IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
+    PENDING_TOOLS: IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD_LIST,
+    WAITING_SINCE: IndexedValueType.INDEXED_VALUE_TYPE_DATETIME,
+}
 _AGENT_NAME = SearchAttributeKey.for_keyword(AGENT_NAME)
 _PRINCIPAL = SearchAttributeKey.for_keyword(PRINCIPAL)
 _WAITING_SINCE = SearchAttributeKey.for_datetime(WAITING_SINCE)
@@ -104,7 +110,7 @@ class KnownAttributes:
         self._refused = False
 
     async def names(self) -> frozenset[str]:
-        if not self._refused and not self._names >= _ALL:
+        if not self._refused and not self._names >= _KINDS.keys():
             self._names = await self._asked()
         return self._names
 
@@ -120,4 +126,5 @@ class KnownAttributes:
             if problem.status not in _FOR_ADMINISTRATORS:
                 raise
             return frozenset({AGENT_NAME, PRINCIPAL})  # try them, and let the server say no
-        return frozenset(answer.custom_attributes)
+        found = answer.custom_attributes
+        return frozenset(name for name, kind in _KINDS.items() if found.get(name) == kind)
