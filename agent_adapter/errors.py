@@ -42,6 +42,8 @@ class ModelError(AdapterError):
     """An error that is the result of a call: the model reads it. Its message holds no text of unexpected exceptions."""
 
     kind: ClassVar[str] = "model-error"
+    started: bool = False
+    """Whether the tool's function was entered. Set by the executor."""
 
     def as_result(self) -> dict[str, Any]:
         """The JSON object that the model gets: `{"error": {"kind", "message"}}`."""

@@ -225,7 +225,9 @@ class Executor:
         if call.closed:
             return
         call.closed = True
-        started = call.progress.attempts > 0
+        started = call.progress.outcome != "not_started"
+        if isinstance(problem, ModelError):
+            problem.started = started
         waits = isinstance(problem, ApprovalPending) and not started
         if call.charged and not started:
             self._meter(call).refund(cost=call.spec.cost, tool_calls=1 if waits else 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import types
 import typing
@@ -50,7 +51,7 @@ def signature_of(tool: str, function: Callable[..., Any], model: type[BaseModel]
 
     Raises ToolUsageError for what cannot be called by name with JSON values.
     """
-    parameters = _parameters(tool, function)
+    parameters = _parameters(tool, function, known={model.__name__: model} if model else {})
     context = _context_parameter(tool, parameters)
     own = [parameter for parameter in parameters if parameter.name != context]
     if model is not None:
@@ -60,18 +61,32 @@ def signature_of(tool: str, function: Callable[..., Any], model: type[BaseModel]
     return Signature(derived, context, None, _keywords(derived))
 
 
-def _parameters(tool: str, function: Callable[..., Any]) -> list[inspect.Parameter]:
+def _parameters(tool: str, function: Callable[..., Any], known: dict[str, Any]) -> list[inspect.Parameter]:
+    """The parameters with their annotations read. That of the result is left alone: nobody needs it."""
+    names = known | _globals_of(function)
     try:
-        return list(inspect.signature(function, eval_str=True).parameters.values())
+        return [
+            parameter.replace(annotation=eval(parameter.annotation, names))  # noqa: S307 - the author's own code
+            if isinstance(parameter.annotation, str)
+            else parameter
+            for parameter in inspect.signature(function).parameters.values()
+        ]
     except NameError as problem:
         msg = (
             f"Tool {tool!r}: the annotation {problem.name!r} cannot be resolved. "
             "Define or import that type at the top of the module."
         )
         raise ToolUsageError(msg) from problem
-    except (TypeError, ValueError) as problem:
+    except (TypeError, ValueError, AttributeError, SyntaxError) as problem:
         msg = f"Tool {tool!r}: {problem}. Give it a Python function with annotated parameters."
         raise ToolUsageError(msg) from problem
+
+
+def _globals_of(function: Callable[..., Any]) -> dict[str, Any]:
+    while isinstance(function, functools.partial):
+        function = function.func
+    function = inspect.unwrap(function)
+    return getattr(function, "__globals__", None) or getattr(type(function).__call__, "__globals__", {})
 
 
 def _context_parameter(tool: str, parameters: list[inspect.Parameter]) -> str | None:

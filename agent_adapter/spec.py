@@ -140,12 +140,12 @@ class ToolSpec:
                 f"retries={self.retries} would make a write run twice" if self.retries > 0 else "retries is negative",
                 'Retries go with effect="read" or idempotent=True.',
             )
-        if self.timeout is not None and not (0 < self.timeout < math.inf):
+        if self.timeout is not None and not _is_duration(self.timeout):
             raise self._wrong(f"timeout is {self.timeout}", "Use seconds above zero, or None.")
         if not 0 <= self.cost < math.inf:
             raise self._wrong(f"cost is {self.cost}", "Use a number of at least zero.")
-        if isinstance(self.expires, str) and self.expires != "never":
-            raise self._wrong(f"expires is {self.expires!r}", 'Use seconds, "never" or None.')
+        if not (self.expires is None or self.expires == "never" or _is_duration(self.expires)):
+            raise self._wrong(f"expires is {self.expires!r}", 'Use seconds above zero, "never" or None.')
 
     def _fingerprint(self) -> str:
         rule = self.confirm if isinstance(self.confirm, bool) else "rule"
@@ -160,6 +160,10 @@ class ToolSpec:
 
     def _set(self, field_name: str, value: Any) -> None:
         object.__setattr__(self, field_name, value)
+
+
+def _is_duration(value: float | str) -> bool:
+    return isinstance(value, int | float) and 0 < value < math.inf
 
 
 def _name_of(function: Callable[..., Any]) -> str:
