@@ -46,8 +46,8 @@ an agent goes on by itself do not count. `system` tells agents of one project ap
 
 **Templates** in text, arguments and parts: `{user}` is the matched text, `{match:GROUP}` a group of `user`,
 `{response:TOOL.path.to.value}` a value out of the latest response of that tool in the request, and
-`{response:TOOL[0].path}` out of its first one since the matched text. A string that is nothing but one template keeps
-the type of the value; within a text, a list of texts is joined by commas and anything else is shown as JSON.
+`{response:TOOL[0].path}` out of its first one since the matched text. An argument that is nothing but one template
+keeps the type of the value; in a text, a list of texts is joined by commas and anything else is shown as JSON.
 `when: TOOL.path` holds where a response since the matched text has that path.
 
 **What it refuses** (400, as Gemini does): contents without parts, function calls not answered by as many responses in

@@ -85,7 +85,7 @@ class LocalGemini:
 
     def env(self) -> dict[str, str]:
         """The environment in which google-genai and ADK talk to this server."""
-        return {"GOOGLE_GEMINI_BASE_URL": self.url, "GOOGLE_API_KEY": "local", "GOOGLE_GENAI_USE_VERTEXAI": "false"}
+        return {"GOOGLE_GEMINI_BASE_URL": self.url, "GOOGLE_API_KEY": "local", "GOOGLE_GENAI_USE_ENTERPRISE": "false"}
 
     def script(
         self,

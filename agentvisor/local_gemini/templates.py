@@ -36,6 +36,11 @@ class Quotes:
             return {key: self.filled(item) for key, item in cast("JsonObject", value).items()}
         return value
 
+    def filled_part(self, part: JsonObject) -> JsonObject:
+        """The same for a part of a content, whose own text stays text."""
+        filled: JsonObject = self.filled({name: value for name, value in part.items() if name != "text"})
+        return {"text": _as_text(self.filled(part["text"])), **filled} if "text" in part else filled
+
     def holds(self, path: str) -> bool:
         """Whether a response since the matched text has this path."""
         try:

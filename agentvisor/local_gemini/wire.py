@@ -44,7 +44,7 @@ def tokens_in(value: Any) -> int:
 
 def reply(turn: Turn, quotes: Quotes, *, model: str, contents: Sequence[JsonObject]) -> JsonObject:
     """The whole reply. Raises QuoteMissingError where a template names what the request does not hold."""
-    parts = quotes.filled(_parts(turn))
+    parts = [quotes.filled_part(part) for part in _parts(turn)]
     usage = turn.usage or Usage(prompt=tokens_in(contents), output=tokens_in(parts))
     body: JsonObject = {"usageMetadata": _usage(usage), "modelVersion": model, "responseId": "local"}
     if turn.blocked is not None:
