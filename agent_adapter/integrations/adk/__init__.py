@@ -1,0 +1,7 @@
+"""Google ADK: tools of a registry as ADK tools, and approvals over ADK's tool confirmation."""
+
+from agent_adapter.integrations.adk.context import bind_context
+from agent_adapter.integrations.adk.hosted import is_waiting
+from agent_adapter.integrations.adk.tool import adk_tool, adk_tools
+
+__all__ = ["adk_tool", "adk_tools", "bind_context", "is_waiting"]

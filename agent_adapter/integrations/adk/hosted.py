@@ -1,0 +1,84 @@
+"""Tool calls under a host: a call that pauses its turn, and how its outcome comes back.
+
+Phase 1 asks through ADK's tool confirmation, with a `PausedCall` for whoever holds the approval. The host makes the call
+outside the turn. Phase 2 is the host's answer: it carries the outcome, and the tool hands that to ADK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from google.adk.events.event_actions import EventActions
+from google.adk.tools.tool_context import ToolContext
+
+from agent_adapter.approval.pause import PAYLOAD_KEY, PausedCall
+
+_hosted: ContextVar[bool] = ContextVar("agent_adapter_hosted", default=False)
+PLACEHOLDER = {"status": "waiting"}
+"""What a call that waits shows in the session; its outcome replaces it before a model sees it."""
+
+
+@contextmanager
+def hosting() -> Iterator[None]:
+    """Within it, a host is the gate: adapter tools pause their turn instead of asking a port of their own."""
+    token = _hosted.set(True)
+    try:
+        yield
+    finally:
+        _hosted.reset(token)
+
+
+def is_hosted() -> bool:
+    """A host gates the tool calls of this context."""
+    return _hosted.get()
+
+
+def is_waiting(tool_context: ToolContext) -> bool:
+    """The call asked for its outcome and has none yet: what a tool callback sees as its response is a placeholder.
+
+    False in the second phase, where callbacks see the real response, and for every call that does not pause.
+    """
+    asked = tool_context.actions.requested_tool_confirmations
+    return tool_context.tool_confirmation is None and tool_context.function_call_id in asked
+
+
+def pause(tool_context: ToolContext, call: PausedCall) -> dict[str, Any]:
+    """End phase 1: the turn pauses at this call. Returns what the tool must return."""
+    hint = call.summary or ("waits for an approval" if call.approval else "runs outside the turn")
+    tool_context.request_confirmation(hint=hint, payload={PAYLOAD_KEY: call.dump()})
+    tool_context.actions.skip_summarization = True
+    return dict(PLACEHOLDER)
+
+
+def has_outcome(tool_context: ToolContext) -> bool:
+    """Phase 2 of a call that `pause` paused: the confirmation is the host's answer."""
+    return tool_context.tool_confirmation is not None and _was_paused(tool_context)
+
+
+def outcome(tool_context: ToolContext) -> Any:
+    """Phase 2: the result the host brought, its state and actions applied to the call; or why there is none."""
+    answer = tool_context.tool_confirmation
+    payload: Mapping[str, Any] = answer.payload if answer and isinstance(answer.payload, dict) else {}
+    if not answer or not answer.confirmed:
+        kind = payload.get("code", "approval-denied")
+        return {
+            "error": {"kind": kind, "message": payload.get("message", "The call was not approved. It did not run.")}
+        }
+    for key, value in payload.get("state", {}).items():
+        tool_context.state[key] = value
+    tool_context.actions.artifact_delta.update(payload.get("artifacts", {}))
+    brought = EventActions.model_validate(payload.get("actions", {}))
+    for name in brought.model_fields_set:
+        setattr(tool_context.actions, name, getattr(brought, name))
+    return payload.get("result")
+
+
+def _was_paused(tool_context: ToolContext) -> bool:
+    for event in reversed(tool_context.session.events):
+        request = event.actions.requested_tool_confirmations.get(tool_context.function_call_id or "")
+        if request is not None:
+            return isinstance(request.payload, dict) and PAYLOAD_KEY in request.payload
+    return False

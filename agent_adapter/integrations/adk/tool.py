@@ -1,0 +1,114 @@
+"""A ToolSpec as an ADK tool."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from google.adk.tools import BaseTool, ToolContext
+from google.genai import types
+
+from agent_adapter.approval.pause import PausedCall
+from agent_adapter.errors import ModelError
+from agent_adapter.executor import Executor, PreparedCall
+from agent_adapter.integrations.adk.context import bind_context
+from agent_adapter.integrations.adk.hosted import has_outcome, is_hosted, outcome, pause
+from agent_adapter.integrations.adk.tokens import permission_of
+from agent_adapter.registry import ToolRegistry
+from agent_adapter.schema.gemini import to_gemini_parameters
+from agent_adapter.spec import ToolSpec
+
+
+class AdapterTool(BaseTool):
+    """Runs its spec through the executor. Make it with `adk_tool` or `adk_tools`."""
+
+    def __init__(self, spec: ToolSpec, executor: Executor) -> None:
+        super().__init__(name=spec.name, description=spec.description or spec.name)
+        self.spec = spec
+        self.executor = executor
+
+    @cached_property
+    def _declaration(self) -> types.FunctionDeclaration:
+        parameters = to_gemini_parameters(self.spec.arguments, tool=self.name)
+        return types.FunctionDeclaration(
+            name=self.name, description=self.description, parameters=types.Schema.model_validate(parameters)
+        )
+
+    def _get_declaration(self) -> types.FunctionDeclaration:
+        return self._declaration.model_copy(deep=True)  # ADK and callbacks change what they are given
+
+    async def check_require_confirmation(self, args: dict[str, Any], tool_context: ToolContext) -> bool:
+        """The spec's confirm rule. False under a host, which is the gate itself, and for calls that cannot run."""
+        if is_hosted():
+            return False
+        try:
+            prepared = await self.executor.prepare(self.spec, args, bind_context(tool_context))
+        except ModelError:
+            return False  # run_async says why
+        return prepared.needs_approval
+
+    async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> Any:
+        try:
+            if is_hosted():
+                return await self._run_hosted(args, tool_context)
+            return await self._run_plain(args, tool_context)
+        except ModelError as error:
+            return error.as_result()
+
+    async def _run_plain(self, args: dict[str, Any], tool_context: ToolContext) -> Any:
+        context = bind_context(tool_context)
+        permission = permission_of(tool_context)
+        return await self.executor.run_spec(self.spec, args, replace(context, permission=permission))
+
+    async def _run_hosted(self, args: dict[str, Any], tool_context: ToolContext) -> Any:
+        if has_outcome(tool_context):
+            return outcome(tool_context)
+        context = bind_context(tool_context)
+        if self.spec.may_pause:
+            prepared = await self.executor.prepare(self.spec, args, context)
+            if prepared.needs_approval or not runs_in_turn(self.spec):
+                return pause(tool_context, paused_call(prepared, args))
+        return await self.executor.run_spec(self.spec, args, context)
+
+
+def runs_in_turn(spec: ToolSpec) -> bool:
+    """A call that may be made again without harm, and so may run inside the turn."""
+    return spec.effect == "read" or spec.idempotent
+
+
+def paused_call(prepared: PreparedCall, raw: dict[str, Any]) -> PausedCall:
+    """What whoever holds the approval needs to know of a prepared call."""
+    spec = prepared.spec
+    return PausedCall(
+        approval=prepared.needs_approval,
+        arguments=prepared.arguments if prepared.arguments != raw else None,
+        fingerprint=spec.fingerprint,
+        effect=spec.effect,
+        idempotent=spec.idempotent,
+        probe=spec.probe is not None,
+        timeout=spec.timeout,
+        retries=spec.retries,
+        expires=spec.expires,
+        summary=spec.summary_of(prepared.arguments),
+    )
+
+
+def adk_tool(spec: ToolSpec, *, executor: Executor | None = None) -> BaseTool:
+    """One ADK tool that runs `spec` through the executor.
+
+    Model-facing errors come back as `{"error": {"kind", "message"}}`; all others propagate.
+    """
+    return AdapterTool(spec, executor or Executor(_registry_of(spec)))
+
+
+def adk_tools(registry: ToolRegistry, *, executor: Executor | None = None) -> list[BaseTool]:
+    """One ADK tool for each tool of the registry that is exported to `adk`, in the registry's order."""
+    shared = executor or Executor(registry)
+    return [adk_tool(spec, executor=shared) for spec in registry.exported_to("adk")]
+
+
+def _registry_of(spec: ToolSpec) -> ToolRegistry:
+    registry = ToolRegistry()
+    registry.add(spec)
+    return registry

@@ -1,0 +1,84 @@
+"""Why a leg cannot go on: stable codes, and texts for people that hold no secret and no text of unknown exceptions."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+from google.genai.errors import APIError
+
+from agentvisor.protocol import LegFailed
+
+_BUGS = (ValueError, TypeError, LookupError, AttributeError, NotImplementedError, AssertionError, ImportError)
+_SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
+_SECRET_SHAPES = re.compile(r"AIza[\w-]{20,}|mav-tok-[\w-]+|(?i:bearer)\s+\S+|(?i:key|token)=[^\s&\"']+")
+_TEXT = 600
+
+
+def model_failure(error: BaseException) -> LegFailed:
+    """What became of a model call that raised. Retryable: overload, server faults, the network."""
+    status = _status(error)
+    if isinstance(error, APIError):
+        said = f"{error.code} {error.status or ''}".strip()
+        text = f"The model answered {said}: {without_secrets(error.message or 'no reason given')}"
+    else:
+        text = f"The model call failed with {type(error).__name__}. The guest's log holds the cause."
+    transient = _is_transient(error) or (status is None and not isinstance(error, _BUGS))
+    way_out = "Another attempt may succeed." if transient else "Check the agent's model name, request and credentials."
+    return LegFailed(code="model-error", message=f"{text.rstrip('.')}. {way_out}", retryable=transient)
+
+
+def stopped_model(code: str, message: str | None, author: str) -> LegFailed:
+    """A model turn that ended without an answer: blocked, cut, or empty."""
+    reason = f"{code}: {without_secrets(message)}" if message else code
+    empty = code in {"MODEL_RETURNED_NO_CONTENT", "MALFORMED_FUNCTION_CALL"}
+    way_out = "Another attempt may succeed." if empty else "Change the request or the agent's safety settings."
+    text = f"The model of {author!r} stopped without an answer ({reason.rstrip('.')}). {way_out}"
+    return LegFailed(code="model-stopped", message=text, retryable=empty)
+
+
+def agent_failure(error: BaseException) -> LegFailed:
+    """An exception out of the agent's own code or out of ADK."""
+    cause = root_cause(error)
+    text = f"The agent's code failed with {type(cause).__name__}. The guest's log holds the cause."
+    return LegFailed(code="agent-error", message=text, retryable=_is_transient(cause))
+
+
+def root_cause(error: BaseException) -> BaseException:
+    """ADK wraps what a plugin raises."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """An exception and what it was raised from."""
+    found: BaseException | None = error
+    while found is not None:
+        yield found
+        found = found.__cause__ or found.__context__
+
+
+def without_secrets(text: str) -> str:
+    """The text, cut, without values of secret environment variables and what looks like a key."""
+    for name, value in os.environ.items():
+        if len(value) >= 6 and any(word in name.upper() for word in _SECRET_NAMES):
+            text = text.replace(value, "***")
+    return _SECRET_SHAPES.sub("***", text)[:_TEXT]
+
+
+def _status(error: BaseException) -> int | None:
+    for name in ("code", "status_code", "status"):
+        value = getattr(error, name, None)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return None
+
+
+def _is_transient(error: BaseException) -> bool:
+    status = _status(error)
+    if status is not None:
+        return status in {408, 425, 429} or status >= 500
+    network = type(error).__module__.partition(".")[0] in {"httpx", "httpcore", "aiohttp"}
+    return network or isinstance(error, OSError | TimeoutError)

@@ -1,0 +1,167 @@
+"""Tools in a guest: calls are counted, whatever a tool raises is an outcome, gated plain tools pause their turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from google.adk.tools import AgentTool, BaseTool, ToolContext
+from google.genai import types
+
+from agent_adapter.errors import ModelError
+from agent_adapter.integrations.adk.hosted import has_outcome, is_waiting, outcome, pause
+from agent_adapter.integrations.adk.tool import AdapterTool
+from agentvisor.adk.json_values import as_json, flaw
+from agentvisor.adk.plain_tool import checked_arguments, judged, paused_call
+from agentvisor.adk.running_leg import RunningLeg, running_leg
+from agentvisor.protocol import JsonObject, LegFailed
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+FRAMEWORK_TOOLS = frozenset({"transfer_to_agent", "finish_task", "set_model_response", "exit_loop"})
+Run = Callable[..., Coroutine[Any, Any, Any]]
+Rule = Callable[[JsonObject, ToolContext], Awaitable[bool]]
+_HOSTED = "_agentvisor_hosted"
+
+
+class ToolStopped(Exception):  # noqa: N818 - it is an outcome
+    """The tool raised CancelledError, SystemExit or the like, although nobody cancelled it."""
+
+
+@dataclass(frozen=True)
+class Own:
+    """A tool's own methods, before a host changed the object."""
+
+    run: Run
+    rule: Rule
+
+
+def is_framework_tool(tool: BaseTool) -> bool:
+    """ADK steers with it: it is neither counted nor gated."""
+    deferred: bool = tool._defers_response  # pyright: ignore[reportPrivateUsage]
+    return tool.name in FRAMEWORK_TOOLS or isinstance(tool, AgentTool) or deferred
+
+
+def host_tool(tool: BaseTool) -> None:
+    """Make this tool object run under the host's rules from now on.
+
+    The object itself is changed, since callbacks and ADK must see the user's own tool, and toolsets make theirs late.
+    """
+    if _HOSTED in vars(tool) or is_framework_tool(tool):
+        return
+    own = Own(tool.run_async, tool.check_require_confirmation)
+    setattr(tool, _HOSTED, own)
+    if isinstance(tool, AdapterTool):
+        tool.run_async = _counted(tool, own.run, cost=tool.spec.cost)
+    else:
+        tool.run_async = _gated(tool, _counted(tool, own.run), own.rule)
+        tool.check_require_confirmation = _never  # the host is the gate
+
+
+def own_of(tool: BaseTool) -> Own:
+    """What the tool does without a host."""
+    own: Own | None = getattr(tool, _HOSTED, None)
+    return own or Own(tool.run_async, tool.check_require_confirmation)
+
+
+async def _never(args: JsonObject, tool_context: ToolContext) -> bool:  # noqa: ARG001 - the signature of ADK
+    return False
+
+
+def _gated(tool: BaseTool, run: Run, rule: Rule) -> Run:
+    async def run_async(*, args: JsonObject, tool_context: ToolContext) -> Any:
+        if has_outcome(tool_context):
+            return outcome(tool_context)
+        leg = running_leg()
+        if leg and tool_context.tool_confirmation is None and await _asks(tool, rule, args, tool_context, leg):
+            try:
+                checked = checked_arguments(tool, args)
+            except ModelError as error:
+                return error.as_result()
+            await leg.before_tool()
+            return pause(tool_context, paused_call(tool, args, checked))
+        return await run(args=args, tool_context=tool_context)
+
+    return run_async
+
+
+async def _asks(
+    tool: BaseTool,
+    rule: Rule,
+    args: JsonObject,
+    tool_context: ToolContext,
+    leg: RunningLeg,
+) -> bool:
+    try:
+        return await judged(rule, args, tool_context)
+    except Exception as error:
+        log.exception("confirm_rule.failed", tool=tool.name)
+        text = (
+            f"The confirmation rule of tool {tool.name!r} failed with {type(error).__name__}; the tool did not run. "
+            "Mend the rule, then send the message again."
+        )
+        leg.stop(LegFailed(code="confirm-rule-failed", message=text))
+        await leg.stand_still()
+
+
+def _counted(tool: BaseTool, run: Run, *, cost: float = 0.0) -> Run:
+    async def run_async(*, args: JsonObject, tool_context: ToolContext) -> Any:
+        leg = running_leg()
+        if leg and not has_outcome(tool_context):
+            await leg.before_tool()
+            leg.count_tool(cost)
+        result = await own_outcome(run(args=args, tool_context=tool_context))
+        if leg and (is_waiting(tool_context) or has_outcome(tool_context)):
+            leg.uncount_tool(cost)
+        if (refusal := refuse_unfit_state(tool_context)) is not None:
+            return refusal
+        if tool.is_long_running and not result:
+            return {"status": "pending"}  # holds the call's place among the responses of its turn
+        return result_as_json(result)
+
+    return run_async
+
+
+async def own_outcome(work: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a tool. What it raises to stop more than itself becomes ToolStopped; a real cancellation stays."""
+    try:
+        return await work
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise ToolStopped from error
+    except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+        raise ToolStopped from error
+
+
+def refuse_unfit_state(tool_context: ToolContext) -> JsonObject | None:
+    """Take state out of a call that cannot be stored; the call's other effects stay. Returns what the model is told."""
+    state, delta = tool_context.state, tool_context.actions.state_delta
+    state.has_delta()  # records what was changed in place
+    unfit = {key: reason for key, value in delta.items() if not key.startswith("temp:") and (reason := flaw(value))}
+    for key in unfit:
+        del delta[key]
+        tool_context.session.state.pop(key, None)
+    if not unfit:
+        return None
+    told = "; ".join(f"{key!r}: {reason}" for key, reason in unfit.items())
+    message = f"The tool ran, but state it wrote cannot be stored ({told}). Only JSON values can."
+    return {"error": {"kind": "state-not-json", "message": message}}
+
+
+def result_as_json(result: Any) -> Any:
+    """What a tool returned, as it will be read back from the session; media parts stay for ADK to take out."""
+    return result if _has_media(result) else as_json(result)
+
+
+def _has_media(result: Any) -> bool:
+    items: list[Any] = [result]
+    if isinstance(result, dict):
+        items = [*result.values()]  # pyright: ignore[reportUnknownArgumentType]
+    elif isinstance(result, list | tuple):
+        items = [*result]  # pyright: ignore[reportUnknownArgumentType]
+    return any(isinstance(item, types.Part | types.FunctionResponse) for item in items)

@@ -1,0 +1,100 @@
+"""What cannot work under the host is refused when the project loads, by name and before any model call."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from google.adk.agents import BaseAgent, LlmAgent
+from google.adk.apps import App
+from google.adk.tools import AgentTool, BaseTool, FunctionTool, LongRunningFunctionTool
+
+from agent_adapter.errors import ToolUsageError
+from agent_adapter.integrations.adk.tool import AdapterTool
+from agent_adapter.registry import check_name
+from agentvisor.adk.agents import all_agents, static_tools
+
+
+class Refusal(Exception):  # noqa: N818 - it is an answer
+    """The agent cannot be served. The text names the agent and tool, and the way out."""
+
+
+def check_app(app: App) -> None:
+    """Raise Refusal for the first thing in the app that cannot work."""
+    for agent in all_agents(app.root_agent):
+        _check_tools(agent)
+        _check_live(agent)
+        for tool in static_tools(agent):
+            if isinstance(tool, AgentTool):
+                _check_agent_tool(agent, tool)
+
+
+def _check_tools(agent: BaseAgent) -> None:
+    tools = static_tools(agent)
+    names = [name for tool in tools if (name := _name(tool))]
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        text = f"Agent {agent.name!r} has two tools named {repeated[0]!r}, of which ADK would run the last. Rename one."
+        raise Refusal(text)
+    for tool in tools:
+        if not _is_adks_own(tool):
+            _check_name(agent, tool)
+
+
+def _check_name(agent: BaseAgent, tool: Any) -> None:
+    name = _name(tool)
+    if name is None:
+        return  # a toolset names its tools when it is asked
+    try:
+        check_name(name)
+    except ToolUsageError as problem:
+        raise Refusal(f"Agent {agent.name!r}: {problem}") from problem
+
+
+def _is_adks_own(tool: Any) -> bool:
+    """ADK's own tools bear the names that are reserved for them."""
+    function = tool.func if isinstance(tool, FunctionTool) else tool
+    module = str(getattr(function, "__module__", type(tool).__module__))
+    return module.startswith("google.adk.")
+
+
+def _check_live(agent: BaseAgent) -> None:
+    model: Any = agent.model if isinstance(agent, LlmAgent) else None
+    name = model if isinstance(model, str) else str(getattr(model, "model", ""))
+    if "-live-" in name or name.endswith("-live") or "native-audio" in name:
+        text = (
+            f"Agent {agent.name!r} uses the live model {name!r}; live (bidi) sessions are not hosted. Use a text model."
+        )
+        raise Refusal(text)
+
+
+def _check_agent_tool(agent: BaseAgent, tool: AgentTool) -> None:
+    for inner in all_agents(tool.agent):
+        for used in static_tools(inner):
+            if _may_pause(used):
+                text = (
+                    f"Agent {agent.name!r} wraps {tool.agent.name!r} in an AgentTool, and its tool {_name(used)!r} "
+                    "may pause: ADK cannot resume what an AgentTool runs. List the agent under sub_agents instead, "
+                    "with mode='single_turn' or mode='task' to call it like a tool."
+                )
+                raise Refusal(text)
+
+
+def _may_pause(tool: Any) -> bool:
+    if isinstance(tool, AdapterTool):
+        return tool.spec.may_pause
+    if isinstance(tool, LongRunningFunctionTool):
+        return True
+    if isinstance(tool, FunctionTool):
+        rule: Any = tool._require_confirmation  # pyright: ignore[reportPrivateUsage]
+        return bool(rule)
+    gated = (
+        isinstance(tool, BaseTool) and type(tool).check_require_confirmation is not BaseTool.check_require_confirmation
+    )
+    return gated or bool(getattr(tool, "is_long_running", False))
+
+
+def _name(tool: Any) -> str | None:
+    if isinstance(tool, BaseTool):
+        return tool.name
+    return str(getattr(tool, "__name__", type(tool).__name__)) if callable(tool) else None

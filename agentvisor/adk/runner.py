@@ -1,0 +1,105 @@
+"""`python -m agentvisor.adk.runner --fd N --project DIR`: a guest process, until its host's end of the socket closes."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import importlib.util
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentvisor.channel import Channel, Handler, JsonObject, Refused, Request
+from agentvisor.protocol import Alive, Hello
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+ALIVE_SECONDS = 1.0
+_GRACE_SECONDS = 2.0
+
+
+def main() -> None:
+    """Serve a project over an inherited socket. Ends the process, whatever still runs in it."""
+    parser = argparse.ArgumentParser(prog="agentvisor.adk.runner", description="Run an agent project for its host.")
+    parser.add_argument("--fd", type=int, required=True, help="file descriptor of the inherited socket")
+    parser.add_argument("--project", type=Path, required=True, help="folder of the agent project")
+    options = parser.parse_args()
+    sock = socket.socket(fileno=options.fd)
+    _end_with_host(sock)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all: the host decides
+    prepare_adk()
+    handler, hello = _loaded(options.project)
+    gc.collect()
+    gc.freeze()  # ADK's import leaves about 10**6 objects that every full collection would walk
+    _run(sock, handler, hello)
+    os._exit(0)
+
+
+def prepare_adk() -> None:
+    """Spare each run of ADK what it need not do. Before ADK is imported."""
+    os.environ.setdefault("ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN", "1")
+    if importlib.util.find_spec("a2a") is None:
+        # ADK tries this import in every run; without the package it fails each time, and costs milliseconds.
+        sys.modules.setdefault("google.adk.agents.remote_a2a_agent", None)  # pyright: ignore[reportArgumentType]
+
+
+def _loaded(folder: Path) -> tuple[Handler, Hello]:
+    from agentvisor.adk.guest import Guest  # noqa: PLC0415 - ADK is imported after it was prepared
+    from agentvisor.adk.project_code import ProjectRefused, load_project  # noqa: PLC0415
+
+    try:
+        project = load_project(folder)
+        return Guest(project).handle, Hello(pid=os.getpid(), agents=project.infos())
+    except ProjectRefused as refused:
+        return _refusing(str(refused)), Hello(pid=os.getpid(), error=str(refused))
+
+
+def _refusing(text: str) -> Handler:
+    async def refuse(op: str, body: JsonObject, request: Request) -> BaseModel:
+        raise Refused("project-not-loaded", text)
+
+    return refuse
+
+
+def _run(sock: socket.socket, handler: Handler, hello: Hello) -> None:
+    try:
+        import uvloop  # noqa: PLC0415 - not on every platform
+    except ImportError:
+        asyncio.run(_serve(sock, handler, hello))
+    else:
+        uvloop.run(_serve(sock, handler, hello))
+
+
+async def _serve(sock: socket.socket, handler: Handler, hello: Hello) -> None:
+    channel = await Channel.over(sock, handler)
+    channel.note(hello)
+    while not channel.closed.done():
+        await asyncio.wait([channel.closed], timeout=ALIVE_SECONDS)
+        channel.note(Alive())
+    os._exit(0)  # at once: tools in threads must not outlive the host
+
+
+def _end_with_host(sock: socket.socket) -> None:
+    """A guest whose event loop is blocked must not outlive its host either."""
+    watched = os.dup(sock.fileno())
+
+    def watch() -> None:
+        poll = select.poll()
+        poll.register(watched, select.POLLHUP | getattr(select, "POLLRDHUP", 0))
+        poll.poll()
+        time.sleep(_GRACE_SECONDS)
+        os._exit(0)
+
+    threading.Thread(target=watch, name="agentvisor-host-watch", daemon=True).start()
+
+
+if __name__ == "__main__":
+    main()

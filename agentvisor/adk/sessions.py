@@ -1,0 +1,134 @@
+"""Sessions as live ADK objects, kept at the position the thread knows."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from google.adk.events import Event
+from google.adk.sessions import BaseSessionService, Session
+from google.adk.sessions.base_session_service import GetSessionConfig, ListSessionsResponse
+
+from agentvisor.adk.json_values import flaw
+from agentvisor.protocol import Base, JsonObject
+
+CACHED_EVENTS = 50_000
+"""A live event takes about 5 kB."""
+TEMP = "temp:"
+
+
+class StateRefused(ValueError):  # noqa: N818 - it is an answer
+    """A value that cannot be stored was written to the session state."""
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(f"State {key!r} cannot be stored: {reason}. Write JSON values: text, numbers, lists, objects.")
+
+
+class LiveSession:
+    """One thread's session. While a leg runs, `on_event` sees every event that is stored."""
+
+    def __init__(self, *, app: str, principal: str, thread_id: str, state: JsonObject) -> None:
+        self.session = Session(id=thread_id, app_name=app, user_id=principal, state=dict(state))
+        self.on_event: Callable[[Event], None] | None = None
+
+    @property
+    def position(self) -> Base:
+        events = self.session.events
+        return Base(count=len(events), head=events[-1].id if events else "")
+
+    def extend(self, events: Sequence[JsonObject]) -> list[Event]:
+        """Take over events that are stored already: state is replayed, nobody is told."""
+        loaded = [Event.model_validate(event) for event in events]
+        for event in loaded:
+            self.session.events.append(event)
+            self.session.state.update(event.actions.state_delta)
+            self.session.last_update_time = event.timestamp
+        return loaded
+
+    def put_temp(self, values: JsonObject) -> None:
+        """Give a run its `temp:` values."""
+        self.session.state.update({key: value for key, value in values.items() if key.startswith(TEMP)})
+
+    def take_temp(self) -> JsonObject:
+        """Take the `temp:` values out again: they belong to a run, never to the session."""
+        state = self.session.state
+        return {key: state.pop(key) for key in [key for key in state if key.startswith(TEMP)]}
+
+
+class LiveSessions(BaseSessionService):
+    """The session service of every runner in this guest, and the cache of sessions between legs."""
+
+    def __init__(self, cached_events: int = CACHED_EVENTS) -> None:
+        self._running: dict[str, LiveSession] = {}
+        self._kept: OrderedDict[str, LiveSession] = OrderedDict()
+        self._room = cached_events
+        self._count = 0
+
+    def take(self, *, app: str, principal: str, thread_id: str) -> LiveSession | None:
+        """The session of this thread if it is here. It is back in the cache only after `keep`."""
+        live = self._kept.pop(thread_id, None)
+        if live is None:
+            return None
+        self._count -= len(live.session.events)
+        same = live.session.app_name == app and live.session.user_id == principal
+        return live if same else None
+
+    def keep(self, live: LiveSession) -> None:
+        """Keep a session whose thread knows all its events; the longest unused make room."""
+        live.on_event = None
+        self._kept[live.session.id] = live
+        self._count += len(live.session.events)
+        while self._count > self._room:
+            _, oldest = self._kept.popitem(last=False)
+            self._count -= len(oldest.session.events)
+
+    def begin(self, live: LiveSession) -> None:
+        """Runners find this session from now on."""
+        self._running[live.session.id] = live
+
+    def end(self, live: LiveSession) -> None:
+        """Runners find it no more."""
+        live.on_event = None
+        if self._running.get(live.session.id) is live:
+            del self._running[live.session.id]
+
+    # ---- BaseSessionService ----------------------------------------------------------------------------------------
+
+    async def get_session(
+        self,
+        *,
+        app_name: str,  # noqa: ARG002 - the base class names them
+        user_id: str,  # noqa: ARG002
+        session_id: str,
+        config: GetSessionConfig | None = None,  # noqa: ARG002
+    ) -> Session | None:
+        live = self._running.get(session_id)
+        return live.session if live else None
+
+    async def append_event(self, session: Session, event: Event) -> Event:
+        if event.partial:
+            return event
+        _refuse_unfit_state(session, event)
+        event = await super().append_event(session, event)
+        session.last_update_time = event.timestamp
+        live = self._running.get(session.id)
+        if live is not None and live.session is session and live.on_event:
+            live.on_event(event)
+        return event
+
+    async def create_session(self, **_: Any) -> Session:
+        raise NotImplementedError("A thread has one session. Start another thread for another session.")
+
+    async def list_sessions(self, **_: Any) -> ListSessionsResponse:
+        raise NotImplementedError("Agent code sees the session of its own thread only.")
+
+    async def delete_session(self, **_: Any) -> None:
+        raise NotImplementedError("A session ends with its thread. Close the thread.")
+
+
+def _refuse_unfit_state(session: Session, event: Event) -> None:
+    for key, value in event.actions.state_delta.items():
+        if not key.startswith(TEMP) and (reason := flaw(value)):
+            session.state.pop(key, None)
+            raise StateRefused(key, reason)
