@@ -7,19 +7,22 @@ conversation, and no token, stands here.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from string import punctuation
 
-from workflows.messages import Interrupt, JsonObject
+from workflows.messages import Interrupt
 
 MAX_TOOLS = 10
 MAX_NAME = 64
-_MAX_ARGUMENTS = 2000
-
-_ANSWERS: dict[str, tuple[str, JsonObject]] = {
-    "input": ("answer", {"kind": "input", "value": "…"}),
-    "long_running": ("answer", {"kind": "long_running", "result": {}, "final": True}),
-    "unknown_outcome": ("answer", {"kind": "done", "result": {}}),
+_MAX_JSON = 2000
+_WORDS = {
+    "approval": "Waits for a decision",
+    "input": "Waits for input",
+    "long_running": "Waits for a long-running tool",
+    "unknown_outcome": "Nobody knows whether this call took effect",
 }
+_FENCE = "```"
+_WHERE = "(*More Actions*, *Send an Update*)"
 
 
 def details(waiting: Sequence[Interrupt]) -> str:
@@ -44,43 +47,80 @@ def call_summary(tool: str, summary: str | None) -> str:
 
 
 def _one(interrupt: Interrupt) -> str:
-    lines = [f"### {_title(interrupt)}", f"since {interrupt.since}, {_until(interrupt)}"]
-    if interrupt.summary:
-        lines.append(interrupt.summary)
-    lines += [_fenced(interrupt.arguments), _how(interrupt)]
-    return "\n\n".join(lines)
+    paragraphs = [
+        f"### {_WORDS[interrupt.kind]}: `{_name(interrupt)}` ({interrupt.id})",
+        *(_plain(text) for text in (interrupt.summary, interrupt.detail) if text),
+        f"Since {_time(interrupt.since)}, {_until(interrupt)}. Arguments:",
+        _fenced(interrupt.arguments),
+        *(_decide(interrupt) if interrupt.kind == "approval" else _answer(interrupt)),
+    ]
+    return "\n\n".join(paragraphs)
 
 
-def _title(interrupt: Interrupt) -> str:
-    words = {
-        "approval": "Waits for a decision",
-        "input": "Waits for input",
-        "long_running": "Waits for a long-running tool",
-        "unknown_outcome": "Nobody knows whether this call took effect",
-    }
-    return f"{words[interrupt.kind]}: {interrupt.tool[:MAX_NAME]} ({interrupt.id})"
+def _decide(interrupt: Interrupt) -> Iterator[str]:
+    yield f"Send the update `decide` {_WHERE}. To approve:"
+    yield _sent(approval_id=interrupt.id, approved=True)
+    yield "To deny:"
+    yield _sent(approval_id=interrupt.id, approved=False, reason="…")
+    if interrupt.editable:
+        edited = interrupt.arguments if len(_json(interrupt.arguments)) <= _MAX_JSON else {"…": "…"}
+        yield "To approve with other arguments, change them here; all are sent:"
+        yield _sent(approval_id=interrupt.id, approved=True, edited_args=edited)
+
+
+def _answer(interrupt: Interrupt) -> Iterator[str]:
+    yield f"Send the update `answer` {_WHERE}."
+    if interrupt.kind == "input":
+        yield _sent(interrupt_id=interrupt.id, kind="input", value="…")
+    elif interrupt.kind == "long_running":
+        yield _sent(interrupt_id=interrupt.id, kind="long_running", result={}, final=True)
+    else:
+        yield "It took effect, with this result:"
+        yield _sent(interrupt_id=interrupt.id, kind="done", result={})
+        yield "It did not take effect:"
+        yield _sent(interrupt_id=interrupt.id, kind="not_done", reason="…")
+        yield "It did not, and shall be made again:"
+        yield _sent(interrupt_id=interrupt.id, kind="run_again")
+
+
+def _name(interrupt: Interrupt) -> str:
+    return "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in interrupt.tool[:MAX_NAME])
 
 
 def _until(interrupt: Interrupt) -> str:
-    return f"until {interrupt.deadline}" if interrupt.deadline else "without a deadline"
+    return f"until {_time(interrupt.deadline)}" if interrupt.deadline else "without a deadline"
 
 
-def _how(interrupt: Interrupt) -> str:
-    if interrupt.kind == "approval":
-        yes = {"approval_id": interrupt.id, "approved": True}
-        no = {"approval_id": interrupt.id, "approved": False, "reason": "…"}
-        text = f"Send the update `decide` with one of\n\n{_fenced(yes)}\n\n{_fenced(no)}"
-        return text + (
-            "\n\n`edited_args` beside `approved: true` replaces the arguments." if interrupt.editable else ""
-        )
-    name, example = _ANSWERS[interrupt.kind]
-    text = f"Send the update `{name}` with\n\n{_fenced({'interrupt_id': interrupt.id, **example})}"
-    if interrupt.kind == "unknown_outcome":
-        text += "\n\nKinds: `done` with the result, `not_done`, `run_again`."
-    return text
+def _time(iso: str) -> str:
+    return f"{iso[:10]} {iso[11:19]} UTC"
+
+
+def _plain(text: str) -> str:
+    """Text that may hold the model's words: no Markdown of its own, so that it cannot pass for ours."""
+    line = " ".join(text[:_MAX_JSON].split())
+    return "".join("\\" + letter if letter in punctuation else _visible(letter) for letter in line)
+
+
+def _sent(**fields: object) -> str:
+    """JSON to send, on one line: a triple click selects it."""
+    return _block(json.dumps(fields, ensure_ascii=False, default=str))
 
 
 def _fenced(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
-    cut = text if len(text) <= _MAX_ARGUMENTS else text[:_MAX_ARGUMENTS] + "\n… (cut; the query `interrupts` has all)"
-    return f"```json\n{cut.replace('```', '` ` `')}\n```"
+    text = _json(value)
+    return _block(text if len(text) <= _MAX_JSON else text[:_MAX_JSON] + "\n… (cut; the query `interrupts` has all)")
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+
+
+def _block(text: str) -> str:
+    shown = "".join(letter if letter == "\n" else _visible(letter) for letter in text)
+    harmless = shown.replace(_FENCE, r"\u0060" * 3)
+    return f"{_FENCE}json\n{harmless}\n{_FENCE}"
+
+
+def _visible(letter: str) -> str:
+    """Letters that cannot be seen, or turn the direction of others, as escapes: the same value in JSON."""
+    return letter if letter.isprintable() else json.dumps(letter)[1:-1]
