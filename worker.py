@@ -1,1 +1,205 @@
-"""."""
+"""The composition root. `python worker.py --project DIR` runs a worker built from Settings until it is told to end.
+
+Where Temporal is, is configured as for every Temporal tool (TEMPORAL_ADDRESS, TEMPORAL_PROFILE, …).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator, Collection, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+import structlog
+from pydantic import ValidationError
+from temporalio.client import Client
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
+
+from activities.agent import GuestAgentActivities
+from activities.tools import GuestToolActivities
+from agentvisor.host.dev_server import DevServerError, answering_or_dev_server
+from agentvisor.host.exit import leave
+from agentvisor.host.guest import NoGuestError
+from agentvisor.host.guests import GuestProcesses
+from agentvisor.host.search_attributes import register_search_attributes
+from agentvisor.host.settings import Settings
+from agentvisor.project import Project, ProjectError, read_project
+from client.connection import Connection, connect
+from client.errors import ThreadsError
+from workflows.thread import ThreadWorkflow
+
+_FOR_PEOPLE = (ProjectError, NoGuestError, DevServerError, ThreadsError)
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("worker")
+
+
+@dataclass(frozen=True)
+class RunningWorker:
+    """A worker at work. `guests`: the processes of each agent, by its name."""
+
+    task_queue: str
+    guests: Mapping[str, GuestProcesses]
+    search_attributes: frozenset[str]
+
+
+def build_worker(
+    client: Client,
+    settings: Settings,
+    guests: Mapping[str, GuestProcesses],
+    *,
+    search_attributes: Collection[str],
+) -> Worker:
+    """Wire every workflow and activity. `guests`: by agent name; `search_attributes`: those the namespace has."""
+    queue = settings.task_queue
+    agent = GuestAgentActivities(client, guests, task_queue=queue, attributes=search_attributes)
+    tools = GuestToolActivities(client, guests, task_queue=queue)
+    throttle = timedelta(seconds=settings.heartbeat_throttle)
+    return Worker(
+        client,
+        task_queue=queue,
+        workflows=[ThreadWorkflow],
+        activities=[agent.run_agent, tools.run_tool, tools.check_args, tools.probe_tool],
+        workflow_runner=SandboxedWorkflowRunner() if settings.workflow_sandbox else UnsandboxedWorkflowRunner(),
+        max_concurrent_activities=settings.max_activities,
+        max_concurrent_workflow_tasks=settings.max_workflow_tasks,
+        max_cached_workflows=settings.max_cached_threads,
+        sticky_queue_schedule_to_start_timeout=timedelta(seconds=settings.sticky_timeout),
+        max_heartbeat_throttle_interval=throttle,
+        default_heartbeat_throttle_interval=throttle,
+        graceful_shutdown_timeout=timedelta(seconds=settings.graceful_shutdown),
+    )
+
+
+@asynccontextmanager
+async def running_worker(
+    client: Client, settings: Settings, projects: Sequence[Project], *, environment: Mapping[str, str]
+) -> AsyncGenerator[RunningWorker]:
+    """A worker and its guests for as long as this lasts; no process is left behind.
+
+    `environment`: what guests inherit, without the host's own settings. Raises ProjectError for two agents of one
+    name, NoGuestError for a project that cannot be loaded.
+    """
+    _refuse_namesakes(projects)
+    async with AsyncExitStack() as stack:
+        guests = {
+            project.name: await stack.enter_async_context(GuestProcesses.of(project, settings, environment))
+            for project in projects
+        }
+        attributes = await register_search_attributes(client)
+        await stack.enter_async_context(build_worker(client, settings, guests, search_attributes=attributes))
+        yield RunningWorker(settings.task_queue, guests, attributes)
+
+
+def _refuse_namesakes(projects: Sequence[Project]) -> None:
+    folders: dict[str, Path] = {}
+    for project in projects:
+        if other := folders.get(project.name):
+            text = f"{other} and {project.folder} both name their agent {project.name!r}. Rename one in its agent.yaml."
+            raise ProjectError("agent-name-taken", text)
+        folders[project.name] = project.folder
+
+
+@click.command(epilog="Settings are read from AGENTVISOR_*, the connection from TEMPORAL_*.")
+@click.option(
+    "--project",
+    "folders",
+    multiple=True,
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Folder with agent.yaml and agent.py. Repeat it to host several agents.",
+)
+@click.option("--dev", is_flag=True, help="Start Temporal's development server, unless TEMPORAL_ADDRESS answers.")
+def main(folders: tuple[Path, ...], dev: bool) -> None:
+    """Host agent projects on Temporal until interrupted."""
+    try:
+        settings = Settings()
+        _log_to_stderr(settings)
+        projects = [read_project(folder) for folder in folders]
+        _run(_until_interrupted(settings, projects, dev=dev), settings)
+    except _FOR_PEOPLE as problem:
+        _say(str(problem))
+        leave(1)
+    except ValidationError as problem:
+        _say("; ".join(f"AGENTVISOR_{'_'.join(map(str, e['loc'])).upper()}: {e['msg']}" for e in problem.errors()))
+        leave(1)
+    except Exception:
+        log.exception("worker.failed")
+        leave(1)
+    leave(0)
+
+
+async def _until_interrupted(settings: Settings, projects: Sequence[Project], *, dev: bool) -> None:
+    _end_on_signals()
+    try:
+        async with AsyncExitStack() as stack:
+            connection = Connection()
+            if dev:
+                server = await stack.enter_async_context(answering_or_dev_server(connection, db=settings.dev_server_db))
+                connection = server.connection
+                log.info("temporal.ready", address=connection.resolved().address, web_ui=server.ui_url)
+            client = await connect(connection)
+            worker = await stack.enter_async_context(running_worker(client, settings, projects, environment=os.environ))
+            log.info("worker.ready", agents=sorted(worker.guests), task_queue=worker.task_queue)
+            await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        log.info("worker.ended")
+
+
+def _end_on_signals() -> None:
+    """The first signal ends the worker in order; another one ends it at once."""
+    task = asyncio.current_task()
+    assert task is not None
+    signalled = False
+
+    def end() -> None:
+        nonlocal signalled
+        if signalled:
+            leave(130)
+        signalled = True
+        log.info("worker.ending")
+        task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, end)
+
+
+def _run(work: Coroutine[Any, Any, None], settings: Settings) -> None:
+    if settings.uvloop and sys.platform != "win32":
+        import uvloop  # noqa: PLC0415 - not on every platform
+
+        uvloop.run(work)
+    else:
+        asyncio.run(work)
+
+
+def _say(text: str) -> None:
+    click.echo(f"worker: {text}", err=True)
+
+
+def _log_to_stderr(settings: Settings) -> None:
+    """Plain tracebacks: the rich ones print local variables, and with them arguments and state."""
+    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
+    logging.basicConfig(level=max(level, logging.WARNING), stream=sys.stderr)
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
+            structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+if __name__ == "__main__":
+    main()

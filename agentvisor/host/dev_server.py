@@ -16,12 +16,12 @@ from pathlib import Path
 
 import structlog
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
-from temporalio.client import Client
-from temporalio.envconfig import ClientConnectConfig
+from temporalio.envconfig import ClientConfigProfile
 from temporalio.service import RPCError
 
 from agentvisor.host.child import Child
-from agentvisor.host.connection import addressed
+from client.connection import Connection, connect
+from client.errors import ThreadsError
 
 PORT, UI_PORT = 7233, 8233
 _START_SECONDS, _END_SECONDS, _ATTEMPTS = 60.0, 10.0, 3
@@ -40,7 +40,7 @@ class DevServerError(Exception):
 class TemporalServer:
     """A server to connect to. `ui_url` is None where we do not know its Web UI."""
 
-    connection: ClientConnectConfig
+    connection: Connection
     ui_url: str | None = None
     started: bool = False
     """Started here; its data are gone with it unless it has a file."""
@@ -48,11 +48,14 @@ class TemporalServer:
 
 
 @asynccontextmanager
-async def answering_or_dev_server(
-    connection: ClientConnectConfig, *, db: Path | None = None
-) -> AsyncGenerator[TemporalServer]:
-    """The server at the configured address where one answers, else a development server for as long as this lasts."""
-    address = connection.get("target_host")
+async def answering_or_dev_server(connection: Connection, *, db: Path | None = None) -> AsyncGenerator[TemporalServer]:
+    """The server at the configured address where one answers, else a development server for as long as this lasts.
+
+    Temporal's default address counts only where it was said: TEMPORAL_ADDRESS, a profile, `connection`.
+    """
+    address = (
+        connection.address or ClientConfigProfile.load(connection.profile, config_source=connection.config_file).address
+    )
     if address and await _answers(connection):
         yield TemporalServer(connection)
         return
@@ -124,7 +127,7 @@ def _command(binary: str, port: int, ui_port: int | None, db: Path | None) -> li
 
 def _server(port: int, ui_port: int | None, pid: int) -> TemporalServer:
     return TemporalServer(
-        connection={"target_host": f"127.0.0.1:{port}", "namespace": "default"},
+        connection=_local(port),
         ui_url=f"http://127.0.0.1:{ui_port}" if ui_port else None,
         started=True,
         pid=pid,
@@ -135,19 +138,22 @@ async def _ready(child: Child, port: int) -> bool:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _START_SECONDS
     while not child.ended and loop.time() < deadline:
-        if await _answers({"target_host": f"127.0.0.1:{port}"}, namespace="default"):
+        if await _answers(_local(port), namespace="default"):
             return True
         await asyncio.sleep(0.1)
     return False
 
 
-async def _answers(connection: ClientConnectConfig, *, namespace: str | None = None) -> bool:
+def _local(port: int) -> Connection:
+    return Connection(address=f"127.0.0.1:{port}", namespace="default", tls=False)
+
+
+async def _answers(connection: Connection, *, namespace: str | None = None) -> bool:
     """Whether a server is there and, if asked for, has this namespace."""
     try:
-        async with asyncio.timeout(5):
-            client = await Client.connect(**addressed(connection))
-            if namespace:
-                await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=namespace))
-    except (RuntimeError, OSError, RPCError, ValueError, TimeoutError):
+        client = await connect(connection)
+        if namespace:
+            await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=namespace))
+    except (ThreadsError, RPCError):
         return False
     return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any, Literal, Self, TypeVar
 
 import structlog
@@ -55,7 +55,7 @@ class GuestProcesses:
         self._closed = False
 
     @classmethod
-    def of(cls, project: Project, settings: Settings, environment: dict[str, str]) -> Self:
+    def of(cls, project: Project, settings: Settings, environment: Mapping[str, str]) -> Self:
         """As the settings say; `environment` is what guests inherit."""
         start = GuestStart(
             project, environment, start_timeout=settings.guest_start_timeout, silence=settings.guest_silence
@@ -75,6 +75,10 @@ class GuestProcesses:
         """Of all guests that said Hello, the spare included."""
         return sorted(guest.pid for guest in self._guests)
 
+    async def ready(self, pool: Pool, *, thread_id: str) -> None:
+        """Wait until the thread's guest is there. Raises NoGuestError."""
+        await self._guest_of(self._seat(pool, thread_id))
+
     async def ask(
         self,
         pool: Pool,
@@ -88,8 +92,7 @@ class GuestProcesses:
         patience: float = 0.0,
     ) -> Answer:
         """Ask the thread's guest, as `Channel.ask`. Raises NoGuestError (nothing was sent), Gone and Refused."""
-        seats = self._seats[pool]
-        seat = seats[zlib.crc32(thread_id.encode()) % len(seats)]
+        seat = self._seat(pool, thread_id)
         for _ in range(_SENDING):
             guest = await self._guest_of(seat)
             try:
@@ -125,6 +128,10 @@ class GuestProcesses:
         self._guests.clear()
 
     # ---- seats -----------------------------------------------------------------------------------------------------
+
+    def _seat(self, pool: Pool, thread_id: str) -> _Seat:
+        seats = self._seats[pool]
+        return seats[zlib.crc32(thread_id.encode()) % len(seats)]
 
     async def _guest_of(self, seat: _Seat) -> Guest:
         task = seat.taken

@@ -1,0 +1,44 @@
+"""The port to agents: legs, run in guests."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from temporalio import activity
+from temporalio.client import Client
+
+from activities.leg import Leg
+from activities.thread_session import ThreadSession
+from agentvisor.host.guests import GuestProcesses
+from client.execution import Execution
+from workflows.messages import Failed, LegResult, RunAgent
+from workflows.ports import AgentActivities
+
+
+class GuestAgentActivities(AgentActivities):
+    """Runs the legs of threads in the guests of their agent's project.
+
+    `projects`: by agent name. `attributes`: the search attributes that exist in this namespace.
+    """
+
+    def __init__(
+        self, client: Client, projects: Mapping[str, GuestProcesses], *, task_queue: str, attributes: Collection[str]
+    ) -> None:
+        self._client = client
+        self._projects = projects
+        self._task_queue = task_queue
+        self._attributes = tuple(sorted(attributes))
+
+    @activity.defn
+    async def run_agent(self, leg: RunAgent) -> LegResult:
+        guests = self._projects.get(leg.agent)
+        if guests is None:
+            return LegResult(outcome=_unknown_agent(leg.agent, self._projects))
+        thread = Execution(self._client, leg.thread_id, task_queue=self._task_queue)
+        return await Leg(leg, guests, ThreadSession(thread), attributes=self._attributes).run()
+
+
+def _unknown_agent(name: str, projects: Mapping[str, object]) -> Failed:
+    has = ", ".join(sorted(projects)) or "none"
+    text = f"This worker has no agent {name!r}; it has: {has}. Start a worker with that project, or name one of these."
+    return Failed(code="unknown-agent", message=text)

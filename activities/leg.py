@@ -1,0 +1,226 @@
+"""One attempt to run one leg in a guest. Its heartbeats carry the events so far."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+import structlog
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from activities.payload import NotStorableError, fitting, plain, stored_bytes
+from activities.thread_session import THREAD_GONE, THREAD_UNREACHABLE, ThreadSession, leg_input
+from agentvisor.channel import Gone, JsonObject, Refused
+from agentvisor.host.guest import NoGuestError
+from agentvisor.host.guests import GuestProcesses
+from agentvisor.protocol import (
+    Base,
+    EventNote,
+    Frame,
+    LegAnswered,
+    LegEnd,
+    LegFailed,
+    LegLimits,
+    LegPaused,
+    RunLeg,
+    Spent,
+    YieldLeg,
+)
+from workflows.events import expand, strip
+from workflows.messages import (
+    Answered,
+    Failed,
+    Handed,
+    HandedOver,
+    LegOutcome,
+    LegResult,
+    Paused,
+    RunAgent,
+    Stopped,
+    Usage,
+    as_object,
+)
+
+FIRST_BEAT, AFTER_EVENT, BEAT = 0.4, 0.4, 1.0
+MAX_DETAILS = 256 * 1024
+MAX_TEMP = 32 * 1024
+_PATIENCE = 5.0
+"""Seconds a guest gets to stop a leg that is cancelled."""
+_RETRYABLE = frozenset({"internal-error", "cancelled", "project-not-loaded", THREAD_UNREACHABLE})
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Leg:
+    """A leg as this attempt of its activity sees it."""
+
+    def __init__(
+        self, asked: RunAgent, guests: GuestProcesses, session: ThreadSession, *, attributes: Sequence[str]
+    ) -> None:
+        self._asked = asked
+        self._guests = guests
+        self._session = session
+        self._attributes = tuple(attributes)
+        self._handed: Handed | None = None
+        self._events: list[JsonObject] = []
+        self._details = [event for event in map(as_object, activity.info().heartbeat_details) if event]
+        """What the next attempt can go on from."""
+        self._news = asyncio.Event()
+        self._yielding: asyncio.Task[None] | None = None
+
+    async def run(self) -> LegResult:
+        """Run the leg to its end. Raises ApplicationError where another attempt may do better."""
+        beside = [asyncio.create_task(self._beat()), asyncio.create_task(self._yield_when_worker_ends())]
+        try:
+            end = await self._asked_guest()
+        except asyncio.CancelledError:
+            return self._cancelled()
+        except Gone:
+            text = "The process of this leg ended while it ran. Look at the worker's log for its last words."
+            return self._failed("guest-lost", text, retryable=True)
+        except NoGuestError as problem:
+            return self._failed(problem.kind, str(problem), retryable=True)
+        except Refused as refused:
+            return self._refused(refused)
+        finally:
+            for task in (*beside, self._yielding):
+                if task:
+                    task.cancel()
+        return self._ended(end)
+
+    async def _asked_guest(self) -> LegEnd:
+        asked = self._asked
+        handed = self._handed = asked.handed or await self._session.handed(asked.base)
+        self._events = expand(self._details, handed)
+        limits = asked.limits
+        return await self._guests.ask(
+            "legs",
+            "leg",
+            RunLeg(
+                thread_id=asked.thread_id,
+                principal=asked.principal,
+                agent=asked.agent,
+                run_id=asked.run_id,
+                base=Base(count=asked.base.count, head=asked.base.head),
+                given=leg_input(handed),
+                progress=tuple(self._events),
+                temp=asked.temp,
+                limits=LegLimits(
+                    model_calls=limits.model_calls,
+                    tool_calls=limits.tool_calls,
+                    tokens=limits.tokens,
+                    cost=limits.cost,
+                ),
+            ),
+            LegEnd,
+            thread_id=asked.thread_id,
+            on_note=self._noted,
+            serve={"session": self._session.serve},
+            patience=_PATIENCE,
+        )
+
+    # ---- while it runs ---------------------------------------------------------------------------------------------
+
+    def _noted(self, body: JsonObject) -> None:
+        self._events.append(EventNote.model_validate(body).event)
+        self._news.set()
+
+    async def _beat(self) -> None:
+        await asyncio.sleep(FIRST_BEAT)
+        while True:
+            self._news.clear()
+            self._heartbeat()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(BEAT):
+                    await self._news.wait()
+                    await asyncio.sleep(AFTER_EVENT)
+
+    def _heartbeat(self) -> None:
+        """Say how far the leg came. What is too much for the next attempt must become a result soon."""
+        if self._yielding is None and self._handed is not None:
+            details = strip(self._events, self._handed)
+            if _fits(details):
+                self._details = details
+            else:
+                self._yielding = asyncio.create_task(self._yield())
+        activity.heartbeat(*self._details)
+
+    async def _yield_when_worker_ends(self) -> None:
+        await activity.wait_for_worker_shutdown()
+        await self._yield()
+
+    async def _yield(self) -> None:
+        """Let the leg stop before its next model turn."""
+        thread_id = self._asked.thread_id
+        with suppress(Gone, Refused, NoGuestError):  # then the leg itself fails, and says why
+            await self._guests.ask("legs", "yield_leg", YieldLeg(thread_id=thread_id), Frame, thread_id=thread_id)
+
+    # ---- how it ended ----------------------------------------------------------------------------------------------
+
+    def _ended(self, end: LegEnd) -> LegResult:
+        outcome, spent = end.outcome, end.spent
+        if isinstance(outcome, LegFailed):
+            return self._failed(outcome.code, outcome.message, retryable=outcome.retryable, spent=spent)
+        if _temp_bytes(end.temp) > MAX_TEMP:
+            text = f"The temp: state of the run has more than {MAX_TEMP} bytes. Keep big values as artifacts."
+            return self._failed("temp-state-too-large", text, retryable=False, spent=spent)
+        if isinstance(outcome, LegAnswered):
+            return self._result(Answered(), temp=end.temp, spent=spent)
+        if isinstance(outcome, LegPaused):
+            return self._result(Paused(attributes=self._attributes), temp=end.temp, spent=spent)
+        return self._result(HandedOver(), temp=end.temp, spent=spent)
+
+    def _cancelled(self) -> LegResult:
+        why = activity.cancellation_details()
+        if why and (why.paused or why.reset):
+            self._heartbeat()
+            raise asyncio.CancelledError
+        if why and why.worker_shutdown:
+            return self._result(HandedOver(), temp=self._asked.temp)
+        return self._result(Stopped(), temp=self._asked.temp)
+
+    def _refused(self, refused: Refused) -> LegResult:
+        if refused.kind == THREAD_GONE:
+            raise ApplicationError(refused.text, type=THREAD_GONE, non_retryable=True)
+        return self._failed(refused.kind, refused.text, retryable=refused.kind in _RETRYABLE)
+
+    def _failed(self, code: str, text: str, *, retryable: bool, spent: Spent | None = None) -> LegResult:
+        """Let Temporal try again from the last heartbeat, or end the leg here, with the events it has."""
+        attempt = activity.info().attempt
+        log.warning("leg.failed", thread=self._asked.thread_id, run=self._asked.run_id, code=code, attempt=attempt)
+        if retryable and attempt < self._asked.attempts:
+            self._heartbeat()
+            raise ApplicationError(plain(text), type=plain(code))
+        return self._result(Failed(code=plain(code), message=plain(text)), spent=spent)
+
+    def _result(self, outcome: LegOutcome, *, temp: JsonObject | None = None, spent: Spent | None = None) -> LegResult:
+        events = strip(self._events, self._handed) if self._handed else self._details
+        count, problem = fitting(events)
+        if problem:
+            outcome, temp = _too_large(problem), None
+        usage = Usage.model_validate(spent.model_dump()) if spent else Usage()
+        return LegResult(outcome=outcome, events=tuple(events[:count]), temp=temp or {}, usage=usage)
+
+
+def _fits(details: list[JsonObject]) -> bool:
+    try:
+        return stored_bytes(details) <= MAX_DETAILS
+    except NotStorableError:
+        return False
+
+
+def _temp_bytes(temp: JsonObject) -> int:
+    try:
+        return stored_bytes(temp)
+    except NotStorableError:
+        return MAX_TEMP + 1
+
+
+def _too_large(problem: str) -> Failed:
+    text = (
+        f"The run cannot go on: {problem}. The agent's author must make its tools or model return less: "
+        "keep big values as artifacts and return a link."
+    )
+    return Failed(code="result-too-large", message=text)

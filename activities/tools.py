@@ -1,0 +1,222 @@
+"""The port to tools: single calls, made, checked and looked after in guests of their own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import structlog
+from pydantic import BaseModel
+from temporalio import activity
+from temporalio.client import Client
+from temporalio.exceptions import ApplicationError
+
+from activities.grants import Grants, UncheckedError
+from activities.payload import NotStorableError, check_value, plain
+from activities.thread_session import ThreadSession
+from agent_adapter.approval.digest import digest
+from agentvisor.channel import Gone, Refused
+from agentvisor.host.guest import NoGuestError
+from agentvisor.host.guests import GuestProcesses
+from agentvisor.protocol import (
+    CallDone,
+    CallEnd,
+    CallFailed,
+    CheckEnd,
+    ProbeEnd,
+    RunCall,
+)
+from client.execution import Execution
+from workflows.messages import (
+    CheckArgs,
+    CheckedArgs,
+    Done,
+    NeedsApproval,
+    NotStarted,
+    Probed,
+    ProbeTool,
+    RunTool,
+    ToolFailed,
+    ToolOutcome,
+    ToolResult,
+    Usage,
+)
+from workflows.ports import ToolActivities
+
+FIRST_BEAT, BEAT = 0.4, 1.0
+_PATIENCE = 30.0
+"""Seconds a call that is cancelled gets to end truthfully."""
+_BEFORE_THE_TOOL = frozenset({"project-not-loaded", "agent-not-found", "unknown-operation", "bad-request"})
+_NOT_STORED = frozenset({"not-json", "too-large", "bad-answer"})
+
+Answer = TypeVar("Answer", bound=BaseModel)
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class GuestToolActivities(ToolActivities):
+    """Makes single calls in the tool guests of their agent's project. `projects`: by agent name."""
+
+    def __init__(self, client: Client, projects: Mapping[str, GuestProcesses], *, task_queue: str) -> None:
+        self._client = client
+        self._projects = projects
+        self._task_queue = task_queue
+
+    @activity.defn
+    async def run_tool(self, request: RunTool) -> ToolResult:
+        thread = self._thread(request.thread_id)
+        try:
+            async with _heartbeats():
+                await Grants(thread).check(request)
+                guests = await self._ready_guests(request)
+        except asyncio.CancelledError:
+            return _not_started("The call was cancelled before it began.")
+        except (NoGuestError, UncheckedError) as problem:
+            return _not_started(str(problem))
+        async with _heartbeats():
+            return await self._made(request, guests, thread)
+
+    @activity.defn
+    async def check_args(self, request: CheckArgs) -> CheckedArgs:
+        end = await self._asked_about("check", request, CheckEnd)
+        return CheckedArgs(args=end.args, fingerprint=end.fingerprint, code=end.code, message=end.message)
+
+    @activity.defn
+    async def probe_tool(self, request: ProbeTool) -> Probed:
+        end = await self._asked_about("probe", request, ProbeEnd)
+        return Probed(outcome=end.outcome, result=end.result)
+
+    # ---- making a call ---------------------------------------------------------------------------------------------
+
+    async def _made(self, request: RunTool, guests: GuestProcesses, thread: Execution) -> ToolResult:
+        try:
+            end = await guests.ask(
+                "tools",
+                "call",
+                _call(request, approved=request.grant is not None),
+                CallEnd,
+                thread_id=request.thread_id,
+                serve={"session": ThreadSession(thread).serve},
+                patience=_PATIENCE,
+            )
+        except NoGuestError as problem:
+            return _not_started(str(problem))
+        except Gone as gone:
+            raise ApplicationError("The process of the tool ended during the call.", type="guest-lost") from gone
+        except Refused as refused:
+            return _without_value(refused)
+        log.info(
+            "tool.ended", thread=request.thread_id, run=request.run_id, call=request.call.key, tool=request.call.tool
+        )
+        return _storable(ToolResult(outcome=_outcome(end), usage=Usage.model_validate(end.spent.model_dump())))
+
+    async def _ready_guests(self, request: RunTool | CheckArgs | ProbeTool) -> GuestProcesses:
+        guests = self._projects.get(request.agent)
+        if guests is None:
+            has = ", ".join(sorted(self._projects)) or "none"
+            text = f"This worker has no agent {request.agent!r}; it has: {has}. Start a worker with that project."
+            raise NoGuestError("unknown-agent", text)
+        await guests.ready("tools", thread_id=request.thread_id)
+        return guests
+
+    # ---- asking about one ------------------------------------------------------------------------------------------
+
+    async def _asked_about(self, op: str, request: CheckArgs | ProbeTool, result: type[Answer]) -> Answer:
+        thread = self._thread(request.thread_id)
+        Grants(thread).check_caller(request.thread_id)
+        try:
+            guests = await self._ready_guests(request)
+            answer = await guests.ask(
+                "tools",
+                op,
+                _call(request),
+                result,
+                thread_id=request.thread_id,
+                serve={"session": ThreadSession(thread).serve},
+            )
+            check_value(answer)
+        except (NoGuestError, Refused) as problem:
+            raise ApplicationError(plain(str(problem)), type=plain(problem.kind)) from problem
+        except Gone as gone:
+            raise ApplicationError("The process of the tool ended meanwhile.", type="guest-lost") from gone
+        except NotStorableError as problem:
+            raise ApplicationError(f"The answer cannot be stored: {problem}.", type="result-not-stored") from problem
+        return answer
+
+    def _thread(self, thread_id: str) -> Execution:
+        return Execution(self._client, thread_id, task_queue=self._task_queue)
+
+
+def _call(request: RunTool | CheckArgs | ProbeTool, *, approved: bool = False) -> RunCall:
+    call = request.call
+    return RunCall(
+        thread_id=request.thread_id,
+        principal=request.principal,
+        agent=request.agent,
+        run_id=request.run_id,
+        key=call.key,
+        call_id=call.call_id,
+        tool=call.tool,
+        args=call.args,
+        fingerprint=call.fingerprint,
+        idempotency_key=digest([request.thread_id, request.run_id, call.key]),
+        approved=approved,
+        author=call.author,
+        branch=call.branch,
+        attempt=activity.info().attempt,
+    )
+
+
+def _outcome(end: CallEnd) -> ToolOutcome:
+    outcome = end.outcome
+    if isinstance(outcome, CallDone):
+        return Done(
+            result=outcome.result,
+            state_delta=outcome.state_delta,
+            artifact_delta=outcome.artifact_delta,
+            actions=outcome.actions,
+        )
+    if isinstance(outcome, CallFailed):
+        return ToolFailed(code=plain(outcome.code), message=plain(outcome.message), state_delta=outcome.state_delta)
+    return NeedsApproval(reason=plain(outcome.reason), args=outcome.args, fingerprint=outcome.fingerprint)
+
+
+def _storable(result: ToolResult) -> ToolResult:
+    try:
+        check_value(result)
+    except NotStorableError as problem:
+        text = f"The tool ran, but its result cannot be stored: {problem}. Let it return less, a link for instance."
+        raise ApplicationError(text, type="result-not-stored", non_retryable=True) from problem
+    return result
+
+
+def _without_value(refused: Refused) -> ToolResult:
+    """A call that certainly never reached the tool may be made again; of any other nobody knows the outcome."""
+    if refused.kind in _BEFORE_THE_TOOL:
+        return _not_started(refused.text)
+    if refused.kind in _NOT_STORED:
+        text = f"The tool ran, but its result cannot be stored: {refused.text}"
+        raise ApplicationError(plain(text), type="result-not-stored", non_retryable=True)
+    raise ApplicationError(plain(refused.text), type=plain(refused.kind))
+
+
+def _not_started(text: str) -> ToolResult:
+    return ToolResult(outcome=NotStarted(message=plain(text)))
+
+
+@asynccontextmanager
+async def _heartbeats() -> AsyncGenerator[None]:
+    """Signs of life while it lasts: without them Temporal neither tells of a cancellation nor notices a dead worker."""
+
+    async def beat() -> None:
+        await asyncio.sleep(FIRST_BEAT)
+        while True:
+            activity.heartbeat()
+            await asyncio.sleep(BEAT)
+
+    task = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        task.cancel()
