@@ -16,7 +16,6 @@ from google.adk.tools import ToolContext as AdkToolContext
 from google.adk.tools.tool_confirmation import ToolConfirmation
 
 from agent_adapter.approval.decision import ApprovalDecision
-from agent_adapter.approval.digest import call_digest
 from agent_adapter.context import Permission, ToolContext
 from agent_adapter.errors import AdapterError, ApprovalDenied, ModelError, RunLimitExceeded, ToolArgsInvalid, ToolError
 from agent_adapter.integrations.adk.context import bind_context
@@ -55,6 +54,7 @@ class Checked:
     args: JsonObject
     fingerprint: str
     needs_approval: bool
+    digest: str = ""
 
 
 class NotStarted(Exception):  # noqa: N818 - it is an answer
@@ -104,7 +104,8 @@ class OneCall:
         """Validate, guard and judge; no effect. Raises ModelError or NotStarted."""
         if isinstance(self.tool, AdapterTool):
             prepared = await self.tool.executor.prepare(self.tool.spec, self.asked.args, self.bound())
-            return Checked(prepared.arguments, self.fingerprint, prepared.needs_approval)
+            digest = prepared.digest(self.bound())
+            return Checked(prepared.arguments, self.fingerprint, prepared.needs_approval, digest)
         args = checked_arguments(self.tool, self.asked.args)
         try:
             asks = await judged(own_of(self.tool).rule, args, self.context)
@@ -117,7 +118,8 @@ class OneCall:
     async def run(self, checked: Checked) -> Any:
         """Make the call. Raises ModelError, or whatever a plain tool raises."""
         if isinstance(self.tool, AdapterTool):
-            permission = _permission(self.bound(), self.tool.name, checked) if self.asked.approved else None
+            approved = ApprovalDecision(approved=True)
+            permission = Permission(digest=checked.digest, decision=approved) if self.asked.approved else None
             return await self.tool.executor.run_spec(self.tool.spec, checked.args, self.bound(permission))
         return await own_outcome(own_of(self.tool).run(args=checked.args, tool_context=self.context))
 
@@ -221,18 +223,6 @@ def _why_ask(asked: RunCall, checked: Checked) -> str | None:
     if checked.needs_approval and not asked.approved:
         return f"The rule of tool {asked.tool!r} now asks for an approval."
     return None
-
-
-def _permission(context: ToolContext, tool: str, checked: Checked) -> Permission:
-    digest = call_digest(
-        thread=context.thread,
-        run=context.run,
-        call=context.call,
-        tool=tool,
-        fingerprint=checked.fingerprint,
-        arguments=checked.args,
-    )
-    return Permission(digest=digest, decision=ApprovalDecision(approved=True))
 
 
 async def _finished(call: OneCall, checked: Checked) -> CallEnd:

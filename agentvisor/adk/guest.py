@@ -67,9 +67,5 @@ class Guest:
         return Frame()
 
     def _runner(self, agent: str) -> HostedRunner:
-        if len(self._runners) == 1:
-            return next(iter(self._runners.values()))  # agent.yaml may name the only agent otherwise
-        runner = self._runners.get(agent)
-        if runner is None:
-            raise Refused("agent-not-found", f"The project has no agent {agent!r}, but {', '.join(self._runners)}.")
-        return runner
+        """The registered agent of this name; the project's root agent for any other (the host knows the names)."""
+        return self._runners.get(agent) or next(iter(self._runners.values()))

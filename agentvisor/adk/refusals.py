@@ -25,7 +25,7 @@ def check_app(app: App) -> None:
         _check_tools(agent)
         _check_live(agent)
         for tool in static_tools(agent):
-            if isinstance(tool, AgentTool):
+            if isinstance(tool, AgentTool) and not any(tool.agent is sub for sub in agent.sub_agents):
                 _check_agent_tool(agent, tool)
 
 
@@ -82,7 +82,7 @@ def _check_agent_tool(agent: BaseAgent, tool: AgentTool) -> None:
 
 def _may_pause(tool: Any) -> bool:
     if isinstance(tool, AdapterTool):
-        return tool.spec.may_pause
+        return tool.may_pause
     if isinstance(tool, LongRunningFunctionTool):
         return True
     if isinstance(tool, FunctionTool):

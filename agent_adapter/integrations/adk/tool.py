@@ -12,9 +12,9 @@ from google.genai import types
 from agent_adapter.approval.pause import PausedCall
 from agent_adapter.errors import ModelError
 from agent_adapter.executor import Executor, PreparedCall
+from agent_adapter.integrations.adk.confirmations import permission_of
 from agent_adapter.integrations.adk.context import bind_context
 from agent_adapter.integrations.adk.hosted import has_outcome, is_hosted, outcome, pause
-from agent_adapter.integrations.adk.tokens import permission_of
 from agent_adapter.registry import ToolRegistry
 from agent_adapter.schema.gemini import to_gemini_parameters
 from agent_adapter.spec import ToolSpec
@@ -28,12 +28,15 @@ class AdapterTool(BaseTool):
         self.spec = spec
         self.executor = executor
 
+    @property
+    def may_pause(self) -> bool:
+        """Whether a call may need a person or must run outside its turn; guards may ask for a person, too."""
+        return self.spec.may_pause or bool(self.spec.guards or self.executor.guards)
+
     @cached_property
     def _declaration(self) -> types.FunctionDeclaration:
-        parameters = to_gemini_parameters(self.spec.arguments, tool=self.name)
-        return types.FunctionDeclaration(
-            name=self.name, description=self.description, parameters=types.Schema.model_validate(parameters)
-        )
+        schema = types.Schema.model_validate(to_gemini_parameters(self.spec.arguments, tool=self.name))
+        return types.FunctionDeclaration(name=self.name, description=self.description, parameters=schema)
 
     def _get_declaration(self) -> types.FunctionDeclaration:
         return self._declaration.model_copy(deep=True)  # ADK and callbacks change what they are given
@@ -58,23 +61,20 @@ class AdapterTool(BaseTool):
 
     async def _run_plain(self, args: dict[str, Any], tool_context: ToolContext) -> Any:
         context = bind_context(tool_context)
-        permission = permission_of(tool_context)
-        return await self.executor.run_spec(self.spec, args, replace(context, permission=permission))
+        if tool_context.tool_confirmation is not None:
+            prepared = await self.executor.prepare(self.spec, args, context)
+            context = replace(context, permission=permission_of(prepared, tool_context))
+        return await self.executor.run_spec(self.spec, args, context)
 
     async def _run_hosted(self, args: dict[str, Any], tool_context: ToolContext) -> Any:
         if has_outcome(tool_context):
             return outcome(tool_context)
         context = bind_context(tool_context)
-        if self.spec.may_pause:
+        if self.may_pause:
             prepared = await self.executor.prepare(self.spec, args, context)
-            if prepared.needs_approval or not runs_in_turn(self.spec):
+            if prepared.needs_approval or not self.spec.is_repeatable:
                 return pause(tool_context, paused_call(prepared, args))
         return await self.executor.run_spec(self.spec, args, context)
-
-
-def runs_in_turn(spec: ToolSpec) -> bool:
-    """A call that may be made again without harm, and so may run inside the turn."""
-    return spec.effect == "read" or spec.idempotent
 
 
 def paused_call(prepared: PreparedCall, raw: dict[str, Any]) -> PausedCall:

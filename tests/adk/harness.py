@@ -1,0 +1,260 @@
+"""A host in miniature: real guest processes, and a thread that remembers what they tell."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from agent_adapter.approval.pause import PAYLOAD_KEY, PausedCall
+from agentvisor.channel import Channel
+from agentvisor.protocol import (
+    Base,
+    BranchAnswer,
+    CallEnd,
+    Frame,
+    Hello,
+    JsonObject,
+    LegEnd,
+    LegInput,
+    LegLimits,
+    RunCall,
+    RunLeg,
+    SessionGiven,
+    SessionWanted,
+    YieldLeg,
+)
+
+Answer = TypeVar("Answer", bound=BaseModel)
+DEADLINE = 60.0
+
+
+class GuestProcess:
+    """A guest and the host's end of its channel."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.alive = 0
+        self.hello: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
+        self.channel: Channel
+
+    @classmethod
+    async def start(cls, project: Path, environment: Mapping[str, str]) -> GuestProcess:
+        ours, theirs = socket.socketpair()
+        base = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-P", "-m", "agentvisor.adk.runner", "--fd", str(theirs.fileno()), "--project", str(project),
+            pass_fds=[theirs.fileno()], env={**base, **environment},
+        )  # fmt: skip
+        theirs.close()
+        guest = cls(process)
+        guest.channel = await Channel.over(ours, on_note=guest._noted)
+        return guest
+
+    def _noted(self, note: JsonObject) -> None:
+        if not self.hello.done():
+            self.hello.set_result(Hello.model_validate(note))
+        self.alive += 1
+
+    async def ready(self) -> Hello:
+        return await asyncio.wait_for(asyncio.shield(self.hello), DEADLINE)
+
+    async def ask(self, op: str, model: BaseModel, result: type[Answer], **more: Any) -> Answer:
+        return await asyncio.wait_for(self.channel.ask(op, model, result, **more), DEADLINE)
+
+    async def end(self) -> None:
+        """The host goes away; the guest must follow."""
+        self.channel.close()
+        await asyncio.wait_for(self.process.wait(), DEADLINE)
+
+    def kill(self) -> None:
+        self.process.kill()
+
+
+class Guests:
+    """Fresh guests of one project; the next one is warmed up meanwhile."""
+
+    def __init__(self, project: Path, environment: Mapping[str, str]) -> None:
+        self._project = project
+        self._environment = environment
+        self._next: asyncio.Task[GuestProcess] | None = None
+
+    async def take(self) -> GuestProcess:
+        if self._next is None:
+            self._start()
+        assert self._next
+        guest = await self._next
+        self._start()
+        await guest.ready()
+        return guest
+
+    def _start(self) -> None:
+        self._next = asyncio.ensure_future(GuestProcess.start(self._project, self._environment))
+
+    async def end(self) -> None:
+        if self._next:
+            await (await self._next).end()
+
+    @asynccontextmanager
+    async def fresh(self) -> AsyncGenerator[GuestProcess]:
+        guest = await self.take()
+        try:
+            yield guest
+        finally:
+            await guest.end()
+
+
+class Waiting:
+    """A call of a paused turn, as a thread reads it from the events."""
+
+    def __init__(self, event: JsonObject, call: JsonObject) -> None:
+        self.request_id: str = call["id"]
+        self.name: str = call["name"]
+        self.branch: str | None = event.get("branch")
+        self.author: str = event["author"]
+        original = call.get("args", {}).get("originalFunctionCall") or call
+        self.tool: str = original["name"]
+        self.call_id: str = original["id"]
+        payload = call.get("args", {}).get("toolConfirmation", {}).get("payload") or {}
+        self.pause = PausedCall.model_validate(payload[PAYLOAD_KEY]) if PAYLOAD_KEY in payload else None
+        self.args: JsonObject = (self.pause and self.pause.arguments) or original.get("args", {})
+
+    def answer(self, response: JsonObject) -> BranchAnswer:
+        return BranchAnswer(request_id=self.request_id, name=self.name, branch=self.branch, response=response)
+
+    def denied(self, message: str = "no") -> BranchAnswer:
+        return self.answer({"confirmed": False, "payload": {"code": "approval-denied", "message": message}})
+
+    def done(self, end: CallEnd) -> BranchAnswer:
+        outcome = end.outcome
+        if outcome.kind == "failed":
+            return self.answer({"confirmed": False, "payload": {"code": outcome.code, "message": outcome.message}})
+        assert outcome.kind == "done", outcome
+        payload = {"result": outcome.result, "state": outcome.state_delta, "actions": outcome.actions}
+        return self.answer({"confirmed": True, "payload": payload})
+
+
+class FakeThread:
+    """Holds a session's events as JSON, nothing else, and hands them to whichever guest comes next."""
+
+    def __init__(self, agent: str, *, thread_id: str = "t-1", principal: str = "ana", state: JsonObject | None = None) -> None:
+        self.agent, self.thread_id, self.principal = agent, thread_id, principal
+        self.initial = state or {}
+        self.events: list[JsonObject] = []
+        self.progress: list[JsonObject] = []
+        self.temp: JsonObject = {}
+        self.run = 0
+        self.given = LegInput()
+        self.asked: list[SessionWanted] = []
+        self.limits = LegLimits()
+
+    @property
+    def run_id(self) -> str:
+        return f"run-{self.run}"
+
+    @property
+    def base(self) -> Base:
+        return Base(count=len(self.events), head=self.events[-1]["id"] if self.events else "")
+
+    @property
+    def state(self) -> JsonObject:
+        state = dict(self.initial)
+        for event in self.events:
+            state.update(event.get("actions", {}).get("stateDelta", {}))
+        return state
+
+    @property
+    def waiting(self) -> list[Waiting]:
+        run = [event for event in self.events if event.get("invocationId") == self.run_id]
+        parts = [(event, part) for event in run for part in (event.get("content") or {}).get("parts", [])]
+        answered = {p["functionResponse"]["id"] for e, p in parts if "functionResponse" in p and e["author"] == "user"}
+        return [
+            Waiting(event, part["functionCall"])
+            for event, part in parts
+            if (part.get("functionCall") or {}).get("id") in set(event.get("longRunningToolIds", [])) - answered
+        ]
+
+    @property
+    def answer_text(self) -> str:
+        texts = [part["text"] for event in self.events[-3:] for part in (event.get("content") or {}).get("parts", []) if "text" in part]
+        return texts[-1] if texts else ""
+
+    async def say(self, guest: GuestProcess, text: str, **more: Any) -> LegEnd:
+        self.run += 1
+        self.temp = {}
+        return await self.leg(guest, LegInput(message={"role": "user", "parts": [{"text": text}]}, **more))
+
+    async def answer(self, guest: GuestProcess, *answers: BranchAnswer) -> LegEnd:
+        return await self.leg(guest, LegInput(answers=answers))
+
+    async def leg(self, guest: GuestProcess, given: LegInput) -> LegEnd:
+        self.given = given
+        return await self.attempt(guest)
+
+    async def attempt(self, guest: GuestProcess, on_event: Callable[[JsonObject], None] | None = None) -> LegEnd:
+        """One attempt at the leg that is due. What it tells is progress until it ends."""
+        asked = RunLeg(
+            thread_id=self.thread_id,
+            principal=self.principal,
+            agent=self.agent,
+            run_id=self.run_id,
+            base=self.base,
+            given=self.given,
+            progress=tuple(self.progress),
+            temp=self.temp,
+            limits=self.limits,
+        )
+
+        def noted(note: JsonObject) -> None:
+            self.progress.append(note["event"])
+            if on_event:
+                on_event(note["event"])
+
+        end = await guest.ask("leg", asked, LegEnd, on_note=noted, serve={"session": self.session})
+        if not (end.outcome.kind == "failed" and end.outcome.retryable):
+            self.events += self.progress
+            self.progress = []
+        self.temp = end.temp
+        return end
+
+    async def session(self, body: JsonObject) -> SessionGiven:
+        wanted = SessionWanted.model_validate(body)
+        self.asked.append(wanted)
+        if wanted.state_only:
+            return SessionGiven(state=self.state)
+        since = wanted.since
+        known = since.count == 0 or (since.count <= len(self.events) and self.events[since.count - 1]["id"] == since.head)
+        base = since if known else Base()
+        return SessionGiven(base=base, events=tuple(self.events[base.count :]), state=self.initial, given=self.given)
+
+    def call(self, waiting: Waiting, *, approved: bool = True, **more: Any) -> RunCall:
+        values: JsonObject = {
+            "thread_id": self.thread_id,
+            "principal": self.principal,
+            "agent": self.agent,
+            "run_id": self.run_id,
+            "key": f"{self.run_id}/{waiting.call_id}",
+            "call_id": waiting.call_id,
+            "tool": waiting.tool,
+            "args": waiting.args,
+            "fingerprint": waiting.pause.fingerprint if waiting.pause else "",
+            "idempotency_key": f"key-{waiting.call_id}",
+            "approved": approved,
+            "author": waiting.author,
+            "branch": waiting.branch,
+        }
+        return RunCall.model_validate({**values, **more})
+
+    async def make(self, guest: GuestProcess, waiting: Waiting, *, approved: bool = True, **more: Any) -> CallEnd:
+        asked = self.call(waiting, approved=approved, **more)
+        return await guest.ask("call", asked, CallEnd, serve={"session": self.session})
+
+    async def yield_leg(self, guest: GuestProcess) -> None:
+        await guest.ask("yield_leg", YieldLeg(thread_id=self.thread_id), Frame)
