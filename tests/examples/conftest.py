@@ -1,0 +1,3 @@
+from tests.fixtures.gemini import gemini
+
+__all__ = ["gemini"]
