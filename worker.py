@@ -95,8 +95,22 @@ async def running_worker(
             for project in projects
         }
         attributes = await register_search_attributes(client)
-        await stack.enter_async_context(build_worker(client, settings, guests, search_attributes=attributes))
-        yield RunningWorker(settings.task_queue, guests, attributes)
+        routes = _routes(guests)
+        await stack.enter_async_context(build_worker(client, settings, routes, search_attributes=attributes))
+        yield RunningWorker(settings.task_queue, routes, attributes)
+
+
+def _routes(guests: Mapping[str, GuestProcesses]) -> dict[str, GuestProcesses]:
+    """Guests by every name a thread may start with: a project's own, and those of the agents it registers."""
+    routes = dict(guests)
+    for project, processes in guests.items():
+        for agent in processes.agents:
+            if routes.setdefault(agent.name, processes) is not processes:
+                text = (
+                    f"The agent {agent.name!r} of project {project!r} has the name of another one. Rename one of them."
+                )
+                raise ProjectError("agent-name-taken", text)
+    return routes
 
 
 def _refuse_namesakes(projects: Sequence[Project]) -> None:
@@ -194,7 +208,9 @@ def _log_to_stderr(settings: Settings) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
-            structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+            ),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),

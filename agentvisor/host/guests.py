@@ -71,9 +71,12 @@ class GuestProcesses:
         """The agents of the project, as a guest loaded them."""
         return next((guest.agents for guest in self._guests), ())
 
-    def pids(self) -> list[int]:
-        """Of all guests that said Hello, the spare included."""
-        return sorted(guest.pid for guest in self._guests)
+    def pids(self, pool: Pool | None = None) -> list[int]:
+        """Of all guests that said Hello, the spare included; or of those that sit in one pool."""
+        if pool is None:
+            return sorted(guest.pid for guest in self._guests)
+        taken = [seat.taken for seat in self._seats[pool] if seat.taken is not None]
+        return sorted(task.result().pid for task in taken if task.done() and _sits(task))
 
     async def ready(self, pool: Pool, *, thread_id: str) -> None:
         """Wait until the thread's guest is there. Raises NoGuestError."""

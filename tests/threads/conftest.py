@@ -1,0 +1,162 @@
+"""One worker for all tests of this folder: real server, real guests, real ADK, the local model, counted effects.
+
+Each test plays a scene of its own: what it says to the model and what its tools report carry the scene's mark.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import uuid
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+import pytest_asyncio
+from temporalio.client import Client, WorkflowHistory
+
+from agentvisor.host.settings import Settings
+from agentvisor.local_gemini import Call, LocalGemini
+from agentvisor.project import read_project
+from client import Thread, Threads
+from tests.fixtures.effects import Effects, EffectsServer
+from tests.fixtures.gemini import transcript
+from worker import RunningWorker, running_worker
+from workflows.messages import Interrupt, Options, RunView
+
+PROJECT = Path(__file__).parent / "project"
+
+
+class Scene:
+    """What one test needs: threads, a script for its own words, counts of its own effects."""
+
+    def __init__(self, client: Client, worker: RunningWorker, gemini: LocalGemini, effects: Effects) -> None:
+        self.mark = f"m{uuid.uuid4().hex[:8]}"
+        self.client = client
+        self.worker = worker
+        self.threads = Threads(client, task_queue=worker.task_queue)
+        self._gemini = gemini
+        self._effects = effects
+        self._seen = len(gemini.requests())
+
+    # ---- the model
+    def script(self, *turns: Any, agent: str | None = None, words: str = "") -> None:
+        """What the model says to user texts that hold the mark and `words`; for one agent where named."""
+        system = None if agent is None else f"You are {agent}\\."
+        self._gemini.script(list(turns), user=f"{self.mark}.*{words}", system=system)
+
+    def call(self, tool: str, *, id: str | None = None, **args: Any) -> Call:  # noqa: A002 - the wire's name
+        """A scripted call; the mark is among its arguments."""
+        return Call(name=tool, args={"mark": self.mark, **args}, id=id)
+
+    def say(self, words: str = "go") -> str:
+        """A user text of this scene."""
+        return f"{self.mark} {words}"
+
+    def requests(self) -> list[Any]:
+        """The requests of this scene that reached the model."""
+        return [r for r in self._gemini.requests(self._seen) if any(self.mark in text for text in r.user_texts)]
+
+    def heard(self, number: int = -1, *, values: bool = False) -> list[str]:
+        """What one request showed the model, a line per part."""
+        return transcript(self.requests()[number].contents, values=values)
+
+    async def held(self, name: str) -> None:
+        """Wait until the model holds a reply under this name."""
+        await self._gemini.held(name)
+
+    def release(self, name: str) -> None:
+        """Let the held reply go."""
+        self._gemini.release(name)
+
+    # ---- effects
+    async def effects(self, tool: str) -> int:
+        """How often a tool of this scene took effect."""
+        return await self._effects.count(f"{self.mark}.{tool}")
+
+    async def payloads(self, tool: str) -> list[Any]:
+        """What a tool of this scene reported."""
+        return await self._effects.all(f"{self.mark}.{tool}")
+
+    async def hold_effect(self, tool: str) -> None:
+        """The tool reports, but gets no answer until `release_effect`."""
+        await self._effects.hold(f"{self.mark}.{tool}")
+
+    async def release_effect(self, tool: str) -> None:
+        await self._effects.release(f"{self.mark}.{tool}")
+
+    async def effect(self, tool: str, *, count: int = 1) -> None:
+        """Wait for an effect."""
+        await self._effects.wait(f"{self.mark}.{tool}", count=count)
+
+    # ---- threads
+    async def thread(self, agent: str = "single", **options: Any) -> Thread:
+        """A new thread."""
+        return await self.threads.create(agent, principal="ana", options=Options(**options) if options else None)
+
+    async def paused(self, thread: Thread, words: str = "go") -> tuple[str, Sequence[Interrupt]]:
+        """Say something and wait until the run waits for a person; its id and what it waits for."""
+        run_id = await thread.run(self.say(words))
+        view = await thread.wait(run_id, timeout=60)
+        assert view.status == "waiting", view
+        return run_id, view.interrupts
+
+    async def answered(self, thread: Thread, words: str = "go") -> RunView:
+        """Say something and wait for the end of the run."""
+        return await self.ended(thread, await thread.run(self.say(words)))
+
+    async def ended(self, thread: Thread, run_id: str, status: str = "success") -> RunView:
+        """The run at its end, which must be this one."""
+        view = await thread.wait(run_id, until="ended", timeout=60)
+        assert view.status == status, view
+        return view
+
+    def kill_guests(self, pool: Literal["legs", "tools"] = "legs") -> None:
+        """kill -9 of every guest of a pool: the next leg meets one that knows nothing."""
+        for pid in self.worker.guests["clerk"].pids(pool):
+            os.kill(pid, signal.SIGKILL)
+
+    async def history(self, thread: Thread) -> WorkflowHistory:
+        """What Temporal recorded of the thread's current execution."""
+        return await self.client.get_workflow_handle(f"thread-{thread.id}").fetch_history()
+
+
+@pytest.fixture(scope="session")
+def model() -> Any:
+    """One local model for all scenes."""
+    with LocalGemini() as gemini:
+        yield gemini
+
+
+@pytest.fixture(scope="session")
+def counter(effects_server: EffectsServer) -> Effects:
+    """One counter for all scenes."""
+    return effects_server.space("threads")
+
+
+@pytest.fixture(scope="session")
+def clerk(tmp_path_factory: pytest.TempPathFactory, counter: Effects) -> Path:
+    """The project of this folder, beside the client of the effect counter."""
+    folder = tmp_path_factory.mktemp("clerk")
+    shutil.copytree(PROJECT, folder, dirs_exist_ok=True)
+    counter.install(folder)
+    return folder
+
+
+@pytest_asyncio.fixture(scope="session")
+async def clerk_worker(
+    client: Client, model: LocalGemini, counter: Effects, clerk: Path
+) -> AsyncGenerator[RunningWorker]:
+    """A worker, sandboxed as every workflow under test."""
+    settings = Settings(task_queue=f"clerk-{uuid.uuid4()}", workflow_sandbox=True, leg_guests=1, graceful_shutdown=5)
+    environment = {**os.environ, **model.env(), **counter.env()}
+    async with running_worker(client, settings, [read_project(clerk)], environment=environment) as worker:
+        yield worker
+
+
+@pytest.fixture
+def scene(client: Client, clerk_worker: RunningWorker, model: LocalGemini, counter: Effects) -> Scene:
+    """A scene on the shared worker."""
+    return Scene(client, clerk_worker, model, counter)

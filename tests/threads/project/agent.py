@@ -1,0 +1,142 @@
+"""Agents of every topology over the same tools. What they do is scripted by the local model of each test."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any
+
+from effects_client import areport, report
+from google.adk.agents import LlmAgent, LoopAgent, ParallelAgent, SequentialAgent
+from google.adk.tools import FunctionTool, LongRunningFunctionTool
+from google.adk.tools import ToolContext as AdkToolContext
+
+from agent_adapter import Allow, Block, CallableGuard, ToolContext, ToolError, ToolRegistry
+from agent_adapter.integrations.adk import adk_tools
+from agentvisor.adk import register_agent
+
+registry = ToolRegistry()
+
+
+def _no_bribes(arguments: dict[str, Any], _context: ToolContext) -> Allow | Block:
+    return Block("Payments of 666 are not made.") if arguments["amount"] == 666 else Allow()
+
+
+@registry.tool(effect="read")
+async def look(mark: str) -> dict[str, Any]:
+    """Look something up."""
+    return {"mark": mark, "seen": await areport(f"{mark}.look")}
+
+
+@registry.tool(confirm=True, guards=[CallableGuard(_no_bribes)], summary=lambda arguments: f"pays {arguments['amount']}")
+async def pay(mark: str, amount: int, context: ToolContext) -> dict[str, Any]:
+    """Pay an amount; a person approves it."""
+    count = await areport(f"{mark}.pay", {"amount": amount})
+    context.state["paid"] = amount
+    return {"paid": amount, "count": count}
+
+
+@registry.tool(confirm=True, expires=1.0)
+async def pay_soon(mark: str, amount: int) -> dict[str, Any]:
+    """Pay an amount; the approval expires after a second."""
+    return {"paid": amount, "count": await areport(f"{mark}.pay_soon", {"amount": amount})}
+
+
+@registry.tool
+async def note(mark: str, text: str) -> dict[str, Any]:
+    """Write a note; no approval."""
+    return {"noted": text, "count": await areport(f"{mark}.note", {"text": text})}
+
+
+@registry.tool(confirm=True)
+async def fragile(mark: str) -> dict[str, Any]:
+    """Take effect, then end the process in which it runs, the first time it is called."""
+    if await areport(f"{mark}.fragile") == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"survived": True}
+
+
+async def _became_of(context: ToolContext) -> dict[str, Any]:
+    await areport("probe", {"key": context.idempotency_key})
+    return {"outcome": "done", "result": {"found": context.idempotency_key}}
+
+
+@registry.tool(confirm=True, probe=_became_of)
+async def probed(mark: str, context: ToolContext) -> dict[str, Any]:
+    """Take effect, then end the process; its probe knows what became of it."""
+    await areport(f"{mark}.probed", {"key": context.idempotency_key})
+    os.kill(os.getpid(), signal.SIGKILL)
+    return {}
+
+
+@registry.tool(effect="read")
+def sleep_in_thread(mark: str, seconds: float) -> dict[str, Any]:
+    """A sync tool that blocks its thread."""
+    report(f"{mark}.sleeps")
+    time.sleep(seconds)
+    return {"slept": report(f"{mark}.slept")}
+
+
+@registry.tool(effect="read")
+def refuse(mark: str) -> dict[str, Any]:
+    """A tool that says no."""
+    raise ToolError(f"No {mark} today.")
+
+
+def refund(mark: str, amount: int) -> dict[str, Any]:
+    """A plain ADK tool behind ADK's own confirmation."""
+    return {"refunded": amount, "count": report(f"{mark}.refund", {"amount": amount})}
+
+
+def ask_warehouse(mark: str) -> None:
+    """A plain long-running ADK tool: starts the question; the answer comes later."""
+    report(f"{mark}.ask_warehouse")
+
+
+def remember(mark: str, tool_context: AdkToolContext) -> dict[str, Any]:
+    """A plain ADK tool that writes temporary and session state."""
+    tool_context.state["temp:secret"] = f"temp-{mark}"
+    tool_context.state["kept"] = mark
+    return {"remembered": mark}
+
+
+MODEL = "gemini-2.5-flash"
+
+
+def worker(name: str, **more: Any) -> LlmAgent:
+    """An agent with every tool. Its instruction names it, so that a script can speak for it alone."""
+    tools = [
+        *adk_tools(registry),
+        FunctionTool(refund, require_confirmation=True),
+        LongRunningFunctionTool(ask_warehouse),
+        remember,
+    ]
+    instruction = more.pop("instruction", f"You are {name}.")
+    return LlmAgent(name=name, model=MODEL, description=f"Does {name} work.", instruction=instruction, tools=tools, **more)
+
+
+def boss(name: str, helper: LlmAgent) -> LlmAgent:
+    """An agent that only hands over."""
+    return LlmAgent(name=name, model=MODEL, instruction=f"You are {name}.", sub_agents=[helper])
+
+
+AGENTS = (
+    worker("single"),
+    boss("transfer", worker("transferee")),
+    boss("tasker", worker("task_helper", mode="task")),
+    boss("asker", worker("turn_helper", mode="single_turn")),
+    SequentialAgent(
+        name="chain",
+        sub_agents=[
+            worker("chain_first", output_key="temp:first_words"),
+            worker("chain_second", instruction="You are chain_second. Before you it was said: {temp:first_words}"),
+        ],
+    ),
+    LoopAgent(name="loop", sub_agents=[worker("looper")], max_iterations=2),
+    ParallelAgent(name="pair", sub_agents=[worker("left"), worker("right")]),
+)
+
+root_agent = AGENTS[0]
+for agent in AGENTS:
+    register_agent(agent)
