@@ -4,20 +4,25 @@ History holds every user message once (the signal) and every tool result once (t
 repeat them two or three times. `strip` puts a reference in the place of a copy, `expand` puts the copy back; both are
 pure and `expand(strip(events, handed), handed) == events` for every leg.
 
-References: a `content` or `response` object whose only key is "~".
+References: a `content` or `response` object with the key "~". An object that has this key by nature travels as
+`{"~": null, "value": …}`. The arguments of a call whose confirmation is asked for are left out there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from pydantic import ValidationError
+
 from agent_adapter.approval.pause import PAYLOAD_KEY, PausedCall
-from workflows.messages import CallAnswer, Handed, JsonObject, as_object
+from workflows.messages import MAX_SECONDS, CallAnswer, Handed, JsonObject, as_object
 
 CONFIRMATION = "adk_request_confirmation"
 INPUT = "adk_request_input"
 _REF = "~"
+_MAX_RETRIES = 100
 
 
 def strip(events: Iterable[Mapping[str, Any]], handed: Handed) -> list[JsonObject]:
@@ -53,47 +58,52 @@ class _Copies:
 
     def strip(self, event: Mapping[str, Any]) -> JsonObject:
         content = _content(event)
-        if content is None:
-            return dict(event)
-        if event.get("author") == "user":
-            return {**event, "content": self._user_reference(content) or content}
-        return {**event, "content": {**content, "parts": [self._strip_part(part) for part in _parts(content)]}}
+        return dict(event) if content is None else {**event, "content": self._strip_content(content, event)}
 
     def expand(self, event: Mapping[str, Any]) -> JsonObject:
         content = _content(event)
-        if content is None:
-            return dict(event)
-        if _REF in content:
-            return {**event, "content": self._referred_content(content[_REF])}
-        if event.get("author") == "user":
-            return dict(event)
-        return {**event, "content": {**content, "parts": [self._expand_part(part) for part in _parts(content)]}}
+        return dict(event) if content is None else {**event, "content": self._expand_content(content, event)}
 
-    def _user_reference(self, content: Mapping[str, Any]) -> JsonObject | None:
-        if content == self._message:
-            return {_REF: "message"}
-        ids = [part["functionResponse"].get("id") for part in _parts(content) if "functionResponse" in part]
-        if ids and all(i in self._answers for i in ids) and content == self._answering(ids):
-            return {_REF: ids}
+    def _strip_content(self, content: JsonObject, event: Mapping[str, Any]) -> JsonObject:
+        if event.get("author") == "user" and (reference := self._user_reference(content)):
+            return {_REF: reference}
+        if _REF in content:
+            return _escaped(content)
+        return content if event.get("author") == "user" else _with_parts(content, self._strip_part)
+
+    def _expand_content(self, content: JsonObject, event: Mapping[str, Any]) -> Any:
+        if _REF in content:
+            return self._referred_content(content)
+        return content if event.get("author") == "user" else _with_parts(content, self._expand_part)
+
+    def _user_reference(self, content: JsonObject) -> str | list[str] | None:
+        if _same(content, self._message):
+            return "message"
+        ids = [_text(response.get("id")) for response in _of_parts(content, "functionResponse")]
+        if ids and all(i in self._answers for i in ids) and _same(content, self._answering(ids)):
+            return ids
         return None
 
-    def _referred_content(self, reference: Any) -> Any:
+    def _referred_content(self, content: JsonObject) -> Any:
+        reference = content[_REF]
+        if reference is None:
+            return content["value"]
         return self._message if reference == "message" else self._answering(reference)
 
     def _answering(self, ids: Sequence[str]) -> JsonObject:
         return answer_content(self._answers[i] for i in ids)
 
     def _strip_part(self, part: JsonObject) -> JsonObject:
-        if call := part.get("functionCall"):
+        if call := as_object(part.get("functionCall")):
             return {**part, "functionCall": self._strip_call(call)}
-        if response := part.get("functionResponse"):
+        if response := as_object(part.get("functionResponse")):
             return {**part, "functionResponse": self._strip_response(response)}
         return part
 
     def _expand_part(self, part: JsonObject) -> JsonObject:
-        if call := part.get("functionCall"):
+        if call := as_object(part.get("functionCall")):
             return {**part, "functionCall": self._expand_call(call)}
-        if response := part.get("functionResponse"):
+        if response := as_object(part.get("functionResponse")):
             return {**part, "functionResponse": self._expand_response(response)}
         return part
 
@@ -102,36 +112,42 @@ class _Copies:
         if original is None:
             self._remember(call)
             return call
-        known = self._arguments.get(original.get("id", ""))
-        if known is None or original.get("args") != known:
-            return call
-        return _with_original(call, {key: value for key, value in original.items() if key != "args"})
+        known = self._knows_arguments(original)
+        if _REF in original or (known and "args" not in original):
+            return _with_original(call, _escaped(original))
+        if known and _same(original["args"], self._arguments[original["id"]]):
+            return _with_original(call, {key: value for key, value in original.items() if key != "args"})
+        return call
 
     def _expand_call(self, call: JsonObject) -> JsonObject:
         original = _original_call(call)
         if original is None:
             self._remember(call)
             return call
-        known = self._arguments.get(original.get("id", ""))
-        return call if "args" in original or known is None else _with_original(call, {**original, "args": known})
+        if _REF in original:
+            return _with_original(call, original["value"])
+        if "args" in original or not self._knows_arguments(original):
+            return call
+        return _with_original(call, {**original, "args": self._arguments[original["id"]]})
 
     def _remember(self, call: JsonObject) -> None:
-        if "id" in call and "args" in call:
+        if isinstance(call.get("id"), str) and "args" in call:
             self._arguments[call["id"]] = call["args"]
+
+    def _knows_arguments(self, original: JsonObject) -> bool:
+        return isinstance(original.get("id"), str) and original["id"] in self._arguments
 
     def _strip_response(self, response: JsonObject) -> JsonObject:
         body = response.get("response")
         for request_id, answer in self._answers.items():
-            payload = answer.response.get("payload")
-            if isinstance(payload, dict) and "result" in payload and body == _as_response(payload["result"]):
+            payload = as_object(answer.response.get("payload"))
+            if "result" in payload and _same(body, _as_response(payload["result"])):
                 return {**response, "response": {_REF: request_id}}
-        if isinstance(body, dict) and _REF in body:
-            return {**response, "response": {_REF: None, "value": body}}
-        return response
+        return {**response, "response": _escaped(body)} if isinstance(body, dict) and _REF in body else response
 
     def _expand_response(self, response: JsonObject) -> JsonObject:
-        body = response.get("response")
-        if not isinstance(body, dict) or _REF not in body:
+        body = as_object(response.get("response"))
+        if _REF not in body:
             return response
         reference = cast("str | None", body[_REF])
         if reference is None:
@@ -139,19 +155,46 @@ class _Copies:
         return {**response, "response": _as_response(self._answers[reference].response["payload"]["result"])}
 
 
+def _escaped(value: Any) -> JsonObject:
+    return {_REF: None, "value": value}
+
+
+def _same(one: Any, other: Any) -> bool:
+    """The same JSON: Python takes True for 1 and 1.0, and a copy must not change what the model sees."""
+    return one == other and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
 def _as_response(result: Any) -> JsonObject:
     """What ADK makes of a tool's return value in a functionResponse."""
     return cast("JsonObject", result) if isinstance(result, dict) else {"result": result}
 
 
-def _content(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _content(event: Mapping[str, Any]) -> JsonObject | None:
     content = event.get("content")
-    return cast("Mapping[str, Any]", content) if isinstance(content, Mapping) else None
+    return cast("JsonObject", content) if isinstance(content, dict) else None
 
 
-def _parts(content: Mapping[str, Any]) -> list[JsonObject]:
+def _with_parts(content: JsonObject, change: Callable[[JsonObject], JsonObject]) -> JsonObject:
     parts = content.get("parts")
-    return cast("list[JsonObject]", parts) if isinstance(parts, list) else []
+    if not isinstance(parts, list):
+        return content
+    changed = [
+        change(cast("JsonObject", part)) if isinstance(part, dict) else part for part in cast("list[Any]", parts)
+    ]
+    return {**content, "parts": changed}
+
+
+def _parts(content: JsonObject) -> list[JsonObject]:
+    parts = content.get("parts")
+    return [as_object(part) for part in cast("list[Any]", parts)] if isinstance(parts, list) else []
+
+
+def _of_parts(content: JsonObject, kind: str) -> list[JsonObject]:
+    return [found for part in _parts(content) if (found := as_object(part.get(kind)))]
 
 
 def _original_call(call: Mapping[str, Any]) -> JsonObject | None:
@@ -172,36 +215,33 @@ class WaitingCall:
 
     __slots__ = ("arguments", "author", "branch", "call_id", "kind", "name", "pause", "request_id", "tool")
 
-    def __init__(self, call: Mapping[str, Any], event: Mapping[str, Any]) -> None:
+    def __init__(self, call: JsonObject, event: Mapping[str, Any]) -> None:
         original = _original_call(call)
         self.request_id: str = call["id"]
-        self.name: str = call["name"]
-        self.branch: str | None = event.get("branch")
-        self.author: str = event.get("author", "")
+        self.name: str = _text(call.get("name"))
+        self.branch: str | None = _text(event.get("branch")) or None
+        self.author: str = _text(event.get("author"))
         self.pause = PausedCall()
         if original is None:
             self.kind = "input" if self.name == INPUT else "long_running"
-            self.call_id, self.tool, self.arguments = self.request_id, self.name, dict(call.get("args") or {})
+            self.call_id, self.tool, self.arguments = self.request_id, self.name, as_object(call.get("args"))
             return
         self.kind = "tool"
         self.pause = _paused_call(call["args"])
-        self.call_id, self.tool = original.get("id", ""), original.get("name", "")
+        self.call_id, self.tool = _text(original.get("id")), _text(original.get("name"))
         raw = as_object(original.get("args"))
-        self.arguments: JsonObject = dict(raw if self.pause.arguments is None else self.pause.arguments)
+        self.arguments: JsonObject = raw if self.pause.arguments is None else self.pause.arguments
 
 
 def waiting_calls(events: Sequence[Mapping[str, Any]]) -> list[WaitingCall]:
     """The calls of these events that wait for an answer, in the order of the model's calls."""
-    answered = {r.get("id") for event in events if event.get("author") == "user" for r in _responses(event)}
-    order = {call.get("id"): n for n, call in enumerate(call for event in events for call in _calls(event))}
+    answered = {_text(r.get("id")) for event in events if event.get("author") == "user" for r in responses(event)}
+    order = {_text(call.get("id")): n for n, call in enumerate(call for event in events for call in _calls(event))}
     waiting: list[WaitingCall] = []
     for event in events:
-        open_ids = set(cast("list[str]", event.get("longRunningToolIds") or ()))
-        waiting += [
-            WaitingCall(call, event)
-            for call in _calls(event)
-            if call.get("id") in open_ids and call["id"] not in answered
-        ]
+        ids = event.get("longRunningToolIds")
+        open_ids = {_text(i) for i in cast("list[Any]", ids)} - {""} - answered if isinstance(ids, list) else ()
+        waiting += [WaitingCall(call, event) for call in _calls(event) if _text(call.get("id")) in open_ids]
     return sorted(waiting, key=lambda call: order.get(call.call_id, len(order)))
 
 
@@ -219,17 +259,30 @@ def answer_text(events: Sequence[Mapping[str, Any]]) -> str | None:
     return None
 
 
-def _paused_call(args: Mapping[str, Any]) -> PausedCall:
-    payload = as_object(as_object(args.get("toolConfirmation")).get("payload"))
-    # A confirmation that some other code asked for still needs a person; nothing else is known of it.
-    return PausedCall.model_validate(payload[PAYLOAD_KEY]) if PAYLOAD_KEY in payload else PausedCall(approval=True)
+def responses(event: Mapping[str, Any]) -> list[JsonObject]:
+    """The function responses in an event."""
+    return _of_parts(_content(event) or {}, "functionResponse")
 
 
 def _calls(event: Mapping[str, Any]) -> list[JsonObject]:
-    content = _content(event)
-    return [part["functionCall"] for part in _parts(content) if part.get("functionCall")] if content else []
+    return _of_parts(_content(event) or {}, "functionCall")
 
 
-def _responses(event: Mapping[str, Any]) -> list[JsonObject]:
-    content = _content(event)
-    return [part["functionResponse"] for part in _parts(content) if part.get("functionResponse")] if content else []
+def _paused_call(args: Mapping[str, Any]) -> PausedCall:
+    payload = as_object(as_object(args.get("toolConfirmation")).get("payload"))
+    try:
+        pause = PausedCall.model_validate(payload[PAYLOAD_KEY])
+    except (KeyError, ValidationError):
+        # A confirmation that some other code asked for still needs a person; nothing else is known of it.
+        return PausedCall(approval=True)
+    bounded = {
+        "timeout": _seconds(pause.timeout),
+        "retries": None if pause.retries is None or pause.retries < 0 else min(pause.retries, _MAX_RETRIES),
+        "expires": pause.expires if pause.expires == "never" else _seconds(pause.expires),
+    }
+    return pause.model_copy(update=bounded)
+
+
+def _seconds(given: float | None) -> float | None:
+    """A time that Temporal takes, since the guest may say anything; None, the host's default, for none."""
+    return min(given, MAX_SECONDS) if given is not None and given > 0 else None

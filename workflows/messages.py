@@ -16,6 +16,7 @@ from pydantic import (
     StrictBool,
     StrictInt,
     StrictStr,
+    field_serializer,
     model_serializer,
     model_validator,
 )
@@ -32,6 +33,13 @@ def as_object(value: Any) -> JsonObject:
 
 
 THREAD_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+MAX_SECONDS = 10 * 365 * 86400.0
+"""The longest time anything may be told to take: ten years. Clocks and Temporal refuse much longer ones."""
+MAX_INLINE = 1024 * 1024
+By = Annotated[StrictStr, Field(min_length=1, max_length=3000)]
+"""Who sent something."""
+Id = Annotated[StrictStr, Field(max_length=128)]
+"""An id that somebody sends back."""
 RUN_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 
 _TAGS = frozenset({"kind"})
@@ -74,7 +82,7 @@ class RunLimits(Message):
     tool_calls: int | None = Field(default=200, ge=0)
     tokens: int | None = Field(default=None, ge=0)
     cost: float | None = Field(default=None, ge=0)
-    seconds: float | None = Field(default=None, gt=0)
+    seconds: float | None = Field(default=None, gt=0, le=MAX_SECONDS)
 
 
 class Usage(Message):
@@ -97,16 +105,16 @@ class Usage(Message):
 class Options(Message):
     """How a thread behaves. Times are seconds."""
 
-    approval_ttl: float | None = Field(default=7 * 86400.0, gt=0)
+    approval_ttl: float | None = Field(default=7 * 86400.0, gt=0, le=MAX_SECONDS)
     """How long an approval waits before it expires; None: for ever. A tool's own value goes first."""
     limits: RunLimits = RunLimits()
     runs_per_execution: int = Field(default=50, ge=1)
     """Continue-as-new after so many runs."""
-    leg_timeout: float = Field(default=3600.0, gt=0)
-    leg_attempts: int = Field(default=5, ge=1)
-    tool_timeout: float = Field(default=300.0, gt=0)
-    heartbeat_timeout: float = Field(default=10.0, gt=0)
-    inline_bytes: int = Field(default=4096, ge=0)
+    leg_timeout: float = Field(default=3600.0, gt=0, le=MAX_SECONDS)
+    leg_attempts: int = Field(default=5, ge=1, le=1000)
+    tool_timeout: float = Field(default=300.0, gt=0, le=MAX_SECONDS)
+    heartbeat_timeout: float = Field(default=10.0, gt=0, le=MAX_SECONDS)
+    inline_bytes: int = Field(default=4096, ge=0, le=MAX_INLINE)
     """Input of a leg up to this size travels in the activity input; a bigger one is asked for by query."""
 
 
@@ -114,8 +122,8 @@ class StartThread(Message):
     """Input of ThreadWorkflow."""
 
     agent: str = Field(min_length=1, max_length=256)
-    principal: str = Field(default="temporal", min_length=1)
-    app: str | None = None
+    principal: str = Field(default="temporal", min_length=1, max_length=4096)
+    app: str | None = Field(default=None, max_length=256)
     state: JsonObject = {}
     metadata: JsonObject = {}
     options: Options = Options()
@@ -137,11 +145,11 @@ class RunRequest(Message):
 class Decide(Message):
     """Input of the `decide` update. `approved` is true or false, never "true" or 1."""
 
-    approval_id: StrictStr
+    approval_id: Id
     approved: StrictBool
     edited_args: JsonObject | None = None
     reason: StrictStr | None = Field(default=None, max_length=4000)
-    by: StrictStr = Field(default="temporal", min_length=1, max_length=3000)
+    by: By = "temporal"
 
     @model_validator(mode="after")
     def _edits_only_when_approved(self) -> Self:
@@ -155,45 +163,45 @@ class InputAnswer(Message):
     """An answer to an `input` interrupt."""
 
     kind: Literal["input"] = "input"
-    interrupt_id: StrictStr
+    interrupt_id: Id
     value: Json
-    by: StrictStr = "temporal"
+    by: By = "temporal"
 
 
 class LongRunningAnswer(Message):
     """Progress (`final` false) or the result (`final` true) of a long-running tool."""
 
     kind: Literal["long_running"] = "long_running"
-    interrupt_id: StrictStr
+    interrupt_id: Id
     result: Json
     final: StrictBool = True
-    by: StrictStr = "temporal"
+    by: By = "temporal"
 
 
 class UnknownOutcomeDone(Message):
     """A person found that the call took effect, with this result."""
 
     kind: Literal["done"] = "done"
-    interrupt_id: StrictStr
+    interrupt_id: Id
     result: Json
-    by: StrictStr = "temporal"
+    by: By = "temporal"
 
 
 class UnknownOutcomeNotDone(Message):
     """A person found that the call had no effect; the model is told that it failed."""
 
     kind: Literal["not_done"] = "not_done"
-    interrupt_id: StrictStr
-    reason: StrictStr | None = None
-    by: StrictStr = "temporal"
+    interrupt_id: Id
+    reason: StrictStr | None = Field(default=None, max_length=4000)
+    by: By = "temporal"
 
 
 class UnknownOutcomeRunAgain(Message):
     """A person wants the call to be made again, under a new token."""
 
     kind: Literal["run_again"] = "run_again"
-    interrupt_id: StrictStr
-    by: StrictStr = "temporal"
+    interrupt_id: Id
+    by: By = "temporal"
 
 
 Answer = Annotated[
@@ -206,8 +214,8 @@ Answer = Annotated[
 class CancelRun(Message):
     """Input of the `cancel_run` update."""
 
-    run_id: StrictStr
-    by: StrictStr = "temporal"
+    run_id: Id
+    by: By = "temporal"
 
 
 class PutState(Message):
@@ -276,7 +284,7 @@ class Interrupt(View):
     """For `unknown_outcome`: what is known of the attempt."""
 
 
-class CallView(Message):
+class CallView(View):
     """One paused tool call of a run, as the `run` query shows it."""
 
     id: str
@@ -305,6 +313,10 @@ class RunView(View):
     usage: Usage = Usage()
     legs: int = 0
 
+    @field_serializer("usage")
+    def _whole(self, usage: Usage) -> JsonObject:
+        return {name: getattr(usage, name) for name in Usage.model_fields}
+
 
 class ThreadView(View):
     """Result of the `thread` query. `recent` holds the last finished runs, oldest first."""
@@ -329,6 +341,8 @@ class Position(Message):
 
     count: int = 0
     head: str = ""
+
+    _shows_defaults: ClassVar[bool] = True  # it costs nothing: a position at the start is left out as a whole
 
 
 class SessionRequest(Message):
