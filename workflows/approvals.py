@@ -18,7 +18,7 @@ Status = Literal["pending", "deciding", "approved", "spent", "denied", "expired"
 KEPT = 200
 """How many settled approvals are remembered with who settled them; of older ones only that they are settled."""
 
-_ID = re.compile(r"ap-([1-9][0-9]*)-([1-9][0-9]*)")
+_ID = re.compile(r"ap-([1-9][0-9]{0,17})-([1-9][0-9]{0,17})")
 
 
 class Refused(Exception):
@@ -140,8 +140,9 @@ class Ledger(BaseModel):
 
     def unspend(self, approval_id: str) -> None:
         """The activity said that it never reached the tool: the token may be used for another one."""
-        approval = self.open[approval_id]
-        approval.status, approval.activity_id = "approved", None
+        approval = self.open.get(approval_id)
+        if approval is not None and approval.status == "spent":
+            approval.status, approval.activity_id = "approved", None
 
     def close(self, approval_id: str) -> None:
         """The call has ended; its approval and token with it."""

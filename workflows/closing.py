@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from workflows.events import responses
 from workflows.messages import JsonObject, as_object
 from workflows.run_state import Call, CurrentRun
 
 
 def settle_unfinished(call: Call) -> None:
     """The run was cancelled while this call was open."""
-    if call.kind == "tool" and call.status in ("running", "unknown"):
+    if call.kind == "long_running" or call.doubtful or call.status in ("running", "unknown"):
+        code, outcome = "unknown-outcome", "unknown"
         text = "The run was cancelled while the tool was at work: whether it took effect is not known."
-        call.settle_refused(code="unknown-outcome", message=text, outcome="unknown")
     else:
+        code, outcome = "run-cancelled", "withdrawn"
         text = "The run was cancelled before this call was made."
-        call.settle_refused(code="run-cancelled", message=text, outcome="withdrawn")
+    if call.kind == "tool":
+        call.settle_refused(code=code, message=text, outcome=outcome)
+    else:
+        call.settle({"error": {"kind": code, "message": text}}, outcome=outcome)
+
+
+def without_response(calls: Iterable[Call], events: Iterable[Mapping[str, Any]]) -> list[Call]:
+    """The calls whose response stands in none of these events."""
+    responded = {response.get("id") for event in events for response in responses(event)}
+    return [call for call in calls if call.call_id not in responded]
 
 
 def closing_events(run: CurrentRun, *, event_id: str, at: float) -> list[JsonObject]:
@@ -32,11 +46,20 @@ def _closing_event(run: CurrentRun, calls: list[Call], *, event_id: str, at: flo
         "timestamp": at,
         "content": {"role": "user", "parts": [_response_part(call) for call in calls]},
     }
-    if state := {key: value for call in calls for key, value in as_object(call.payload().get("state")).items()}:
-        event["actions"] = {"stateDelta": state}
+    state = _merged(calls, "state")
+    actions = {
+        "stateDelta": {key: value for key, value in state.items() if not key.startswith("temp:")},
+        "artifactDelta": _merged(calls, "artifacts"),
+    }
+    if given := {name: value for name, value in actions.items() if value}:
+        event["actions"] = given
     if calls[0].branch:
         event["branch"] = calls[0].branch
     return event
+
+
+def _merged(calls: list[Call], what: str) -> JsonObject:
+    return {key: value for call in calls for key, value in as_object(call.payload().get(what)).items()}
 
 
 def _response_part(call: Call) -> JsonObject:

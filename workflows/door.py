@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
@@ -16,6 +16,7 @@ MAX_BYTES = 1024 * 1024
 """Largest message, state or state delta, as JSON text in UTF-8. Temporal refuses payloads of 2 MiB."""
 MAX_DEPTH = 64
 _MAX_KEY = 256
+_MAX_SHOWN = 60
 _DATA_PARTS = ("inlineData", "inline_data", "fileData", "file_data")
 _TEXT_OR_DATA = frozenset({"text", *_DATA_PARTS})
 
@@ -47,9 +48,9 @@ def user_message(message: Any) -> JsonObject:
         raise _message_refused("it is neither text nor a Content object")
     given = cast("JsonObject", content)
     if given.get("role", "user") != "user":
-        raise _message_refused(f"its role is {given.get('role')!r}, not 'user'")
+        raise _message_refused(f"its role is {_shown(given['role'])}, not 'user'")
     if unknown := set(given) - {"parts", "role"}:
-        raise _message_refused(f"it has the unknown fields {sorted(map(str, unknown))}")
+        raise _message_refused(f"it has the unknown fields {_listed(unknown)}")
     parts = given.get("parts")
     if not isinstance(parts, list) or not parts:
         raise _message_refused("it has no parts")
@@ -64,7 +65,7 @@ def _user_part(part: Any) -> JsonObject:
     given = cast("JsonObject", part)
     if len(given) != 1 or not set(given) <= _TEXT_OR_DATA:
         raise _message_refused(
-            f"a part holds {sorted(map(str, given))}; a user's part holds one of text, inlineData, fileData. "
+            f"a part holds {_listed(given)}; a user's part holds one of text, inlineData, fileData. "
             "Answers to calls and approvals go through the updates `answer` and `decide`"
         )
     (name, value) = next(iter(given.items()))
@@ -75,6 +76,15 @@ def _user_part(part: Any) -> JsonObject:
     if not isinstance(value, dict) or not value:
         raise _message_refused(f"the part {name!r} is no object")
     return {_camel(name): {_camel(str(key)): item for key, item in cast("JsonObject", value).items()}}
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+
+
+def _listed(names: Iterable[Any]) -> str:
+    return "[" + ", ".join(map(_shown, sorted(map(str, names))[:10])) + "]"
 
 
 def _camel(name: str) -> str:
@@ -125,11 +135,10 @@ def _json_problem(value: Any) -> str | None:
         if depth > MAX_DEPTH:
             return f"it is nested deeper than {MAX_DEPTH}"
         if isinstance(item, dict):
-            waiting += [
-                part
-                for pair in cast("dict[Any, Any]", item).items()
-                for part in ((pair[0], depth), (pair[1], depth + 1))
-            ]
+            fields = cast("dict[Any, Any]", item)
+            if not all(isinstance(key, str) for key in fields):
+                return "a key in it is no text"
+            waiting += [part for key, inner in fields.items() for part in ((key, depth), (inner, depth + 1))]
         elif isinstance(item, list | tuple):
             waiting += [(part, depth + 1) for part in cast("list[Any]", item)]
         elif problem := _scalar_problem(item):

@@ -76,6 +76,8 @@ class Call(BaseModel):
     interrupt: OpenInterrupt | None = None
     attempts: int = 0
     not_started: int = 0
+    doubtful: bool = False
+    """An attempt ended without a value: whatever came after, the tool may have taken effect."""
     response: JsonObject | None = None
 
     @classmethod
@@ -117,12 +119,22 @@ class Call(BaseModel):
             arguments=self.args,
         )
 
+    def flaw(self) -> str | None:
+        """Why no permission can be bound to this call: its arguments have no canonical form."""
+        try:
+            self.digest(thread_id="", run_id="")
+        except ValueError as problem:
+            return f"The arguments have no canonical form: {problem}. Send large integers as text."
+        return None
+
     def answer(self) -> CallAnswer:
         """What the next leg hands to ADK."""
         return CallAnswer(request_id=self.request_id, name=self.name, branch=self.branch, response=self.response or {})
 
     def settle(self, response: JsonObject, *, outcome: str, by: str | None = None) -> None:
         """The call has its response; the first one stays."""
+        if self.response is not None:
+            return
         self.response, self.outcome, self.by = response, outcome, by or self.by
         self.status, self.interrupt = "settled", None
 

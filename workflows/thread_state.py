@@ -7,16 +7,17 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic import BaseModel, Field
 
 from workflows import door
 from workflows.approvals import Ledger, Refused
-from workflows.closing import closing_events, settle_unfinished
+from workflows.closing import closing_events, settle_unfinished, without_response
 from workflows.event_log import EventLog
 from workflows.events import answer_text, expand, waiting_calls
 from workflows.messages import (
+    Answered,
     Handed,
     Json,
     JsonObject,
@@ -27,6 +28,7 @@ from workflows.messages import (
     RunRequest,
     RunStatus,
     StartThread,
+    ToolFailed,
     as_object,
 )
 from workflows.run_state import Call, CurrentRun, Ending, OpenInterrupt, QueuedRun, RunRecord
@@ -37,6 +39,8 @@ MAX_CARRIED_BYTES = 1_900_000
 """Temporal refuses a payload of 2 MiB, without telling anybody: the thread would be stuck."""
 KEPT_RECORDS = 20
 KEPT_RUN_IDS = 500
+MAX_ERROR = 4000
+MAX_BY = 3000
 DELETED_STATE = "deletedState"
 """Key in an event's customMetadata: the state keys that this event deletes (ADK has no such thing)."""
 
@@ -70,7 +74,10 @@ class ThreadState(BaseModel):
     def begin(cls, start: StartThread) -> ThreadState:
         """A new thread, or the one that was carried here. Refused where the start state is no state."""
         if start.carried is not None:
-            return cls.model_validate_json(zlib.decompress(base64.b85decode(start.carried)))
+            try:
+                return cls.model_validate_json(zlib.decompress(base64.b85decode(start.carried)))
+            except (TypeError, ValueError, zlib.error):
+                raise Refused("malformed", "`carried` is no thread's state. Leave it out: a thread sets it.") from None
         door.check_state(start.state)
         door.check_json(start.metadata, what="metadata", kind="malformed")
         return cls(
@@ -107,7 +114,9 @@ class ThreadState(BaseModel):
         self.queued_bytes += _size(queued)
 
     def refuse_run(self, run_id: str, error: RunError, *, at: float) -> None:
-        """Record a run that never began."""
+        """Record a run that never began; not where a run with its id is known."""
+        if self._is_known(run_id):
+            return
         self._remember(run_id)
         status: RunStatus = "cancelled" if error.code == "cancelled" else "error"
         self._record(RunRecord(run_id=run_id, number=0, status=status, error=error, queued_at=at, ended_at=at))
@@ -118,13 +127,18 @@ class ThreadState(BaseModel):
         if self.full:
             raise Refused("thread-full", "This thread holds as much as it can carry. Create another one.")
         if len(self.queue) >= MAX_QUEUED:
-            raise Refused("queue-full", f"{MAX_QUEUED} runs wait already. Send it again when some are done.")
+            raise Refused("queue-full", f"{MAX_QUEUED} runs wait already. Send it as a new run when some are done.")
         queued = QueuedRun(
             run_id=run_id, message=door.user_message(request.message), state_delta=request.state_delta, queued_at=at
         )
         door.check_state(request.state_delta, what="state_delta")
+        door.check_size(
+            [queued.message, queued.state_delta], what="message with its state_delta", kind="message-refused"
+        )
         if self.queue and self.queued_bytes + _size(queued) > MAX_QUEUED_BYTES:
-            raise Refused("queue-full", f"{self.queued_bytes} bytes wait already. Send it again when some are done.")
+            raise Refused(
+                "queue-full", f"{self.queued_bytes} bytes wait already. Send it as a new run when some are done."
+            )
         return queued
 
     def begin_next(self, *, at: float) -> CurrentRun | None:
@@ -194,7 +208,7 @@ class ThreadState(BaseModel):
 
     def close(self, *, by: str, at: float) -> None:
         """No run begins any more: queued ones end cancelled, the current one is ending."""
-        self.closed_by = self.closed_by or by
+        self.closed_by = self.closed_by or by[:MAX_BY]
         for queued in list(self.queue):
             self.cancel(queued.run_id, by=by, at=at)
         if self.current is not None:
@@ -213,9 +227,11 @@ class ThreadState(BaseModel):
         if self.later:
             self.append(self.later)
             self.later = []
-        run.handed, run.temp = Handed(), result.temp
-        run.usage, run.legs = run.usage.plus(result.usage), run.legs + 1
-        run.calls = []
+        run.usage, run.legs, run.temp = run.usage.plus(result.usage), run.legs + 1, result.temp
+        done = isinstance(result.outcome, Answered | Paused)
+        stored = any(_is_message(event) for event in events)
+        run.handed = Handed() if done or stored else run.handed.model_copy(update={"answers": ()})
+        run.calls = [] if done else without_response(run.calls, events)
         if isinstance(result.outcome, Paused):
             run.attributes = result.outcome.attributes
             run.calls = [Call.of(waiting, key=run.next_call()) for waiting in waiting_calls(events)]
@@ -223,10 +239,11 @@ class ThreadState(BaseModel):
                 self._open(run, call, at=at)
 
     def keep_message(self, run: CurrentRun, message: Json, *, event_id: str, at: float) -> None:
-        """A first leg that failed may have stored nothing: what the user said stays in the session all the same."""
-        if message is None or any(
-            event.get("author") == "user" for event in self.log.slice(run.first, self.log.end.count)
-        ):
+        """A leg that failed may have stored nothing: what the user said, and calls gave, stays in the session."""
+        if run.calls:
+            self.append(closing_events(run, event_id=event_id, at=at))
+            run.calls = []
+        if message is None or any(map(_is_message, self.log.slice(run.first, self.log.end.count))):
             return
         self.append(
             [{"id": event_id, "invocationId": run.run_id, "author": "user", "timestamp": at, "content": message}]
@@ -241,6 +258,8 @@ class ThreadState(BaseModel):
     def _open(self, run: CurrentRun, call: Call, *, at: float) -> None:
         if call.kind != "tool":
             self.interrupt(run, call, call.kind, at=at)
+        elif problem := call.flaw():
+            call.settle_failed(ToolFailed(code="tool-args-invalid", message=problem))
         elif call.pause.approval:
             self.ask(run, call, at=at)
         else:
@@ -274,8 +293,8 @@ class ThreadState(BaseModel):
         prefix = {"input": "in", "long_running": "lr", "unknown_outcome": "uo"}[kind]
         id_ = f"{prefix}-{run.number}-{run.next_interrupt()}"
         call.interrupt = OpenInterrupt(id=id_, kind=kind, since=at, detail=detail)
-        call.status = "unknown" if kind == "unknown_outcome" else "waiting"
-        call.outcome = "unknown" if kind == "unknown_outcome" else "waiting"
+        call.doubtful = call.doubtful or kind == "unknown_outcome"
+        call.status = call.outcome = "unknown" if kind == "unknown_outcome" else "waiting"
 
     def settle_unfinished(self, *, event_id: str, at: float, by: str) -> None:
         """The run ends with open calls: withdraw approvals, and tell the session what became of every call.
@@ -285,8 +304,8 @@ class ThreadState(BaseModel):
         """
         run = self._running()
         for call in run.open_calls():
-            if call.approval_id:
-                self.ledger.withdraw(call.approval_id, by=by)
+            if call.approval_id and not self.ledger.withdraw(call.approval_id, by=by):
+                self.ledger.close(call.approval_id)
             settle_unfinished(call)
         if run.calls and not run.handed.answers:
             self.append(closing_events(run, event_id=event_id, at=at))
@@ -311,9 +330,12 @@ class ThreadState(BaseModel):
             self.append(events)
 
     def put_state(self, values: JsonObject, delete: Iterable[str], *, event_id: str, at: float, leg_runs: bool) -> None:
-        """Set and delete state keys, as an event of the session. Refused where the values are no state."""
+        """Delete, then set state keys, as an event of the session. Refused where the values are no state."""
         door.check_state(values)
-        kept = {key: value for key, value in self.state.items() if key not in set(delete)}
+        # While a leg runs nobody knows which keys there will be after it.
+        deleted = [key for key in dict.fromkeys(delete) if key not in values and (leg_runs or key in self.state)]
+        door.check_size(deleted, what="list of deleted keys", kind="state-refused")
+        kept = {key: self.state[key] for key in self.state.keys() - set(deleted)}
         door.check_size({**kept, **values}, what="state", kind="state-refused")
         event: JsonObject = {
             "id": event_id,
@@ -322,7 +344,7 @@ class ThreadState(BaseModel):
             "timestamp": at,
             "actions": {"stateDelta": values},
         }
-        if deleted := [key for key in delete if key in self.state]:
+        if deleted:
             event["customMetadata"] = {DELETED_STATE: deleted}
         self.append_from_outside([event], leg_runs=leg_runs)
 
@@ -336,7 +358,7 @@ class ThreadState(BaseModel):
     def clear(self) -> None:
         """Forget events and state; runs, decisions and the workflow stay."""
         self.log.clear()
-        self.initial_state, self.state, self.later = {}, {}, []
+        self.initial_state, self.state, self.later, self.full = {}, {}, [], False
         self.records = [record.model_copy(update={"first": 0, "last": 0}) for record in self.records]
         self.revision += 1
 
@@ -347,7 +369,8 @@ class ThreadState(BaseModel):
     def _apply(self, event: Mapping[str, Any]) -> None:
         delta = as_object(as_object(event.get("actions")).get("stateDelta"))
         self.state.update({key: value for key, value in delta.items() if not key.startswith("temp:")})
-        for key in as_object(event.get("customMetadata")).get(DELETED_STATE) or ():
+        deleted = as_object(event.get("customMetadata")).get(DELETED_STATE)
+        for key in cast("list[Any]", deleted) if isinstance(deleted, list) else ():
             self.state.pop(str(key), None)
 
     def _running(self) -> CurrentRun:
@@ -357,10 +380,15 @@ class ThreadState(BaseModel):
         return self.current
 
     def _record(self, record: RunRecord) -> None:
+        if record.error is not None and len(record.error.message) > MAX_ERROR:
+            record.error = record.error.model_copy(update={"message": f"{record.error.message[:MAX_ERROR]}…"})
         self.records = [*self.records[-(KEPT_RECORDS - 1) :], record]
 
     def _is_known(self, run_id: str) -> bool:
-        return _short(run_id) in self.known_runs
+        if _short(run_id) in self.known_runs or self.record(run_id) is not None:
+            return True
+        going_on = self.current is not None and self.current.run_id == run_id
+        return going_on or any(queued.run_id == run_id for queued in self.queue)
 
     def _remember(self, run_id: str) -> None:
         self.known_runs = [*self.known_runs[-(KEPT_RUN_IDS - 1) :], _short(run_id)]
@@ -368,6 +396,10 @@ class ThreadState(BaseModel):
 
 def _short(run_id: str) -> str:
     return base64.b85encode(hashlib.blake2b(run_id.encode("utf-8", "replace"), digest_size=8).digest()).decode("ascii")
+
+
+def _is_message(event: Mapping[str, Any]) -> bool:
+    return event.get("author") == "user" and bool(event.get("content"))
 
 
 def _size(queued: QueuedRun) -> int:
