@@ -5,6 +5,7 @@ Each test plays a scene of its own: what it says to the model and what its tools
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -16,6 +17,8 @@ from typing import Any, Literal
 import pytest
 import pytest_asyncio
 from temporalio.client import Client, WorkflowHistory
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.worker import Replayer
 
 from agentvisor.host.settings import Settings
 from agentvisor.local_gemini import Call, LocalGemini
@@ -25,8 +28,10 @@ from tests.fixtures.effects import Effects, EffectsServer
 from tests.fixtures.gemini import transcript
 from worker import RunningWorker, running_worker
 from workflows.messages import Interrupt, Options, RunView
+from workflows.thread import ThreadWorkflow
 
 PROJECT = Path(__file__).parent / "project"
+HISTORIES = Path(__file__).parent.parent / "replay" / "histories"
 
 
 class Scene:
@@ -114,13 +119,23 @@ class Scene:
         return view
 
     def kill_guests(self, pool: Literal["legs", "tools"] = "legs") -> None:
-        """kill -9 of every guest of a pool: the next leg meets one that knows nothing."""
+        """Kill -9 of every guest of a pool: the next leg meets one that knows nothing."""
         for pid in self.worker.guests["clerk"].pids(pool):
             os.kill(pid, signal.SIGKILL)
 
     async def history(self, thread: Thread) -> WorkflowHistory:
-        """What Temporal recorded of the thread's current execution."""
-        return await self.client.get_workflow_handle(f"thread-{thread.id}").fetch_history()
+        """What Temporal recorded of the thread's current execution; without any failed workflow task."""
+        history = await self.client.get_workflow_handle(f"thread-{thread.id}").fetch_history()
+        assert not [event for event in history.events if event.HasField("workflow_task_failed_event_attributes")]
+        return history
+
+    async def keep_history(self, thread: Thread, name: str) -> None:
+        """Check that the history replays; store it under this name where recording is on and none is stored yet."""
+        history = await self.history(thread)
+        await Replayer(workflows=[ThreadWorkflow], data_converter=pydantic_data_converter).replay_workflow(history)
+        path = HISTORIES / f"{name}.json"
+        if os.environ.get("RECORD_HISTORIES") == "1" and not path.exists():
+            path.write_text(json.dumps(history.to_json_dict(), indent=1) + "\n")
 
 
 @pytest.fixture(scope="session")

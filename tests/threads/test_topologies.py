@@ -20,6 +20,7 @@ async def test_a_single_agent_goes_on_in_a_fresh_guest(scene: Scene) -> None:
     assert await scene.effects("pay") == 1
     assert scene.heard() == [f"USER {scene.say()}", "CALL pay", "RESP pay"]
     assert (await thread.state())["paid"] == 5
+    await scene.keep_history(thread, "answered")
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,7 @@ async def test_a_sub_agent_goes_on_in_a_fresh_guest(scene: Scene, agent: str, he
     view = await scene.ended(thread, run_id)
     assert view.answer == ("helper done" if agent == "transfer" else "boss done")
     assert await scene.effects("pay") == 1
+    await scene.keep_history(thread, agent)
 
 
 async def test_a_sequence_keeps_temp_state_over_a_pause(scene: Scene) -> None:
@@ -67,6 +69,7 @@ async def test_a_sequence_keeps_temp_state_over_a_pause(scene: Scene) -> None:
     assert all("Before you it was said: first words" in system for system in systems)
     assert not any(key.startswith("temp:") for key in await thread.state())
     assert [p["amount"] for p in await scene.payloads("pay")] == [5, 6]
+    await scene.keep_history(thread, "sequence-with-temp-state")
 
 
 async def test_a_loop_pauses_in_each_of_its_rounds(scene: Scene) -> None:
@@ -82,6 +85,7 @@ async def test_a_loop_pauses_in_each_of_its_rounds(scene: Scene) -> None:
     view = await scene.ended(thread, run_id)
     assert view.answer == "round two"
     assert [p["amount"] for p in await scene.payloads("pay")] == [1, 2]
+    await scene.keep_history(thread, "loop")
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["left first", "right first"])
@@ -103,7 +107,11 @@ async def test_parallel_branches_are_decided_in_either_order(scene: Scene, order
     await scene.ended(thread, run_id)
     assert len(scene.requests()) == before + 2
     assert [p["amount"] for p in await scene.payloads("pay")] == [order[0] + 1]
-    last = {("left" if "left." in r.system else "right"): scene.heard(n, values=True)[-1] for n, r in enumerate(scene.requests())}
+    last = {
+        ("left" if "left." in r.system else "right"): scene.heard(n, values=True)[-1]
+        for n, r in enumerate(scene.requests())
+    }
     yes, no = ("left", "right") if order == (0, 1) else ("right", "left")
     assert '"paid"' in last[yes]
     assert "approval-denied" in last[no]
+    await scene.keep_history(thread, "parallel")

@@ -29,7 +29,9 @@ async def look(mark: str) -> dict[str, Any]:
     return {"mark": mark, "seen": await areport(f"{mark}.look")}
 
 
-@registry.tool(confirm=True, guards=[CallableGuard(_no_bribes)], summary=lambda arguments: f"pays {arguments['amount']}")
+@registry.tool(
+    confirm=True, guards=[CallableGuard(_no_bribes)], summary=lambda arguments: f"pays {arguments['amount']}"
+)
 async def pay(mark: str, amount: int, context: ToolContext) -> dict[str, Any]:
     """Pay an amount; a person approves it."""
     count = await areport(f"{mark}.pay", {"amount": amount})
@@ -113,7 +115,9 @@ def worker(name: str, **more: Any) -> LlmAgent:
         remember,
     ]
     instruction = more.pop("instruction", f"You are {name}.")
-    return LlmAgent(name=name, model=MODEL, description=f"Does {name} work.", instruction=instruction, tools=tools, **more)
+    return LlmAgent(
+        name=name, model=MODEL, description=f"Does {name} work.", instruction=instruction, tools=tools, **more
+    )
 
 
 def boss(name: str, helper: LlmAgent) -> LlmAgent:
