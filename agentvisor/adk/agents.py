@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from google.adk.agents import BaseAgent, LlmAgent
 from google.adk.tools import AgentTool, BaseTool
@@ -25,7 +25,7 @@ def all_agents(root: Any) -> Iterator[BaseAgent]:
 
 def static_tools(agent: Any) -> list[Any]:
     """What stands in the agent's `tools`: tools, functions, toolsets."""
-    return list(agent.tools) if isinstance(agent, LlmAgent) else []
+    return cast("list[Any]", agent.tools) if isinstance(agent, LlmAgent) else []
 
 
 def find_agent(root: Any, name: str) -> BaseAgent | None:

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import structlog
 from google.adk.agents import BaseAgent
@@ -57,7 +57,7 @@ class Checked:
     digest: str = ""
 
 
-class NotStarted(Exception):  # noqa: N818 - it is an answer
+class NotStarted(Exception):
     """The call cannot be made; the tool's body was not entered."""
 
     def __init__(self, code: str, text: str) -> None:
@@ -111,7 +111,9 @@ class OneCall:
             asks = await judged(own_of(self.tool).rule, args, self.context)
         except Exception as error:
             log.exception("confirm_rule.failed", tool=self.tool.name)
-            text = f"The confirmation rule of {self.tool.name!r} failed, so it was not run. Its author finds the cause in the log."
+            text = (
+                f"The confirmation rule of {self.tool.name!r} failed, so it was not run. The guest's log has the cause."
+            )
             raise NotStarted("confirm-rule-failed", text) from error
         return Checked(args, self.fingerprint, asks)
 
@@ -291,6 +293,7 @@ def _probed(answer: Any) -> ProbeEnd:
         return ProbeEnd(outcome="unknown")
     if answer is False:
         return ProbeEnd(outcome="not_done")
-    if isinstance(answer, dict) and answer.get("outcome") in {"done", "not_done", "unknown"}:
-        return ProbeEnd(outcome=answer["outcome"], result=result_as_json(answer.get("result")))
+    told = cast("JsonObject", answer) if isinstance(answer, dict) else {}
+    if told.get("outcome") in {"done", "not_done", "unknown"}:
+        return ProbeEnd(outcome=told["outcome"], result=result_as_json(told.get("result")))
     return ProbeEnd(outcome="done", result=result_as_json(answer))

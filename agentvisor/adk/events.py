@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from google.adk.events import Event
 from google.genai import types
@@ -68,15 +68,21 @@ def open_calls(run: Sequence[Event]) -> dict[str, OpenCall]:
 
 
 def _tool_of(call: types.FunctionCall) -> str:
+    original = _original(call)
+    return call.name or "" if original is None else str(original.get("name", ""))
+
+
+def _original(call: types.FunctionCall) -> JsonObject | None:
+    """The call that a request for confirmation is about."""
     original: Any = (call.args or {}).get("originalFunctionCall") if call.name == CONFIRMATION else None
-    return str(original.get("name", "")) if isinstance(original, dict) else call.name or ""
+    return cast("JsonObject", original) if isinstance(original, dict) else None
 
 
 def confirmed_calls(event: Event) -> Iterator[str]:
     """The ids of the calls whose confirmation this event requests."""
     for call in event.get_function_calls():
-        original: Any = (call.args or {}).get("originalFunctionCall") if call.name == CONFIRMATION else None
-        if isinstance(original, dict) and original.get("id"):
+        original = _original(call)
+        if original and original.get("id"):
             yield str(original["id"])
 
 

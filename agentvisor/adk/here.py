@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ def current() -> Here:
 
 
 @contextmanager
-def being(here: Here) -> Iterator[None]:
+def being(here: Here) -> Generator[None]:
     """Within it, and in what is started there, `current()` is `here`."""
     token = _here.set(here)
     try:

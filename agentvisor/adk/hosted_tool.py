@@ -27,7 +27,7 @@ Rule = Callable[[JsonObject, ToolContext], Awaitable[bool]]
 _HOSTED = "_agentvisor_hosted"
 
 
-class ToolStopped(Exception):  # noqa: N818 - it is an outcome
+class ToolStopped(Exception):
     """The tool raised CancelledError, SystemExit or the like, although nobody cancelled it."""
 
 
@@ -125,7 +125,7 @@ def _counted(tool: BaseTool, run: Run, *, cost: float = 0.0) -> Run:
     return run_async
 
 
-async def own_outcome(work: Coroutine[Any, Any, Any]) -> Any:
+async def own_outcome(work: Awaitable[Any]) -> Any:
     """The result of a tool. What it raises to stop more than itself becomes ToolStopped; a real cancellation stays."""
     try:
         return await work

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 from pydantic_core import to_jsonable_python
 
@@ -12,19 +12,19 @@ DEPTH = 64
 
 def flaw(value: Any, depth: int = 0) -> str | None:
     """Why `value` is no JSON value that can be stored, or None. Integers of any size are fine."""
-    if value is None or isinstance(value, bool | int):
-        return None
-    if isinstance(value, str):
-        return _flaw_of_text(value)
-    if isinstance(value, float):
-        return None if math.isfinite(value) else f"{value} is not finite"
-    if depth >= DEPTH:
-        return f"nested deeper than {DEPTH}"
-    if isinstance(value, list):
-        return _first(flaw(item, depth + 1) for item in value)  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, dict):
-        return _flaw_of_object(value, depth)  # pyright: ignore[reportUnknownArgumentType]
-    return f"{type(value).__name__} is no JSON type"
+    match value:
+        case None | bool() | int():
+            return None
+        case str() | float():
+            return _flaw_of_text(value) if isinstance(value, str) else _flaw_of_float(value)
+        case list() | dict() if depth >= DEPTH:
+            return f"nested deeper than {DEPTH}"
+        case list():
+            return _first(flaw(item, depth + 1) for item in cast("list[Any]", value))
+        case dict():
+            return _flaw_of_object(cast("dict[Any, Any]", value), depth)
+        case _:
+            return f"{type(value).__name__} is no JSON type"
 
 
 def as_json(value: Any) -> Any:
@@ -40,6 +40,10 @@ def as_json(value: Any) -> Any:
 
 def _by_name(value: Any) -> str:
     return f"<{type(value).__name__}>"
+
+
+def _flaw_of_float(value: float) -> str | None:
+    return None if math.isfinite(value) else f"{value} is not finite"
 
 
 def _flaw_of_text(value: str) -> str | None:

@@ -61,7 +61,7 @@ class Leg:
         self._control.yield_wanted = True
 
     async def run(self) -> LegEnd:
-        """Run to the end of the leg. Every end is a value; only a cancellation and a lost host come out as exceptions."""
+        """Run to the end of the leg. Every end is a value; only cancellation and a lost host come out as exceptions."""
         live, given = await self._session()
         done = live.extend(self._asked.progress)
         live.put_temp(self._asked.temp)

@@ -13,7 +13,7 @@ from agentvisor.protocol import BranchAnswer, JsonObject
 _ALLOWED = {"text", "inline_data", "file_data", "thought", "video_metadata", "media_resolution"}
 
 
-class HandedRefused(ValueError):  # noqa: N818 - it is an answer
+class HandedRefused(ValueError):
     """What was handed to the leg cannot be given to the agent. `code` is stable."""
 
     def __init__(self, code: str, text: str) -> None:

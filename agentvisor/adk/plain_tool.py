@@ -41,7 +41,7 @@ def fingerprint(tool: BaseTool) -> str:
 
 
 def checked_arguments(tool: BaseTool, raw: JsonObject) -> JsonObject:
-    """Arguments as the function will get them, in JSON. Raises ToolArgsInvalid. A tool without a signature takes all."""
+    """Arguments as the function will get them. Raises ToolArgsInvalid. A tool without a signature takes all."""
     model = _model(tool)
     return dict(raw) if model is None else _only_given(raw, validate_arguments(tool.name, model, raw)[1])
 

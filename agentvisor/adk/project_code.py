@@ -25,7 +25,7 @@ from agentvisor.protocol import AgentInfo
 ENTRY = "agent.py"
 
 
-class ProjectRefused(Exception):  # noqa: N818 - it is an answer
+class ProjectRefused(Exception):
     """The project cannot be served. The text tells its author what is wrong, where, and the way out."""
 
 

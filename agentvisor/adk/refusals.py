@@ -15,7 +15,7 @@ from agent_adapter.registry import check_name
 from agentvisor.adk.agents import all_agents, static_tools
 
 
-class Refusal(Exception):  # noqa: N818 - it is an answer
+class Refusal(Exception):
     """The agent cannot be served. The text names the agent and tool, and the way out."""
 
 

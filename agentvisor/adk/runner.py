@@ -1,4 +1,4 @@
-"""`python -m agentvisor.adk.runner --fd N --project DIR`: a guest process, until its host's end of the socket closes."""
+"""`python -m agentvisor.adk.runner --fd N --project DIR`: a guest process, for as long as its host has the socket."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _loaded(folder: Path) -> tuple[Handler, Hello]:
 
 
 def _refusing(text: str) -> Handler:
-    async def refuse(op: str, body: JsonObject, request: Request) -> BaseModel:
+    async def refuse(op: str, body: JsonObject, request: Request) -> BaseModel:  # noqa: ARG001 - a Handler
         raise Refused("project-not-loaded", text)
 
     return refuse

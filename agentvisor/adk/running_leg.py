@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NoReturn
@@ -86,7 +86,7 @@ def running_leg() -> RunningLeg | None:
 
 
 @contextmanager
-def running(leg: RunningLeg) -> Iterator[None]:
+def running(leg: RunningLeg) -> Generator[None]:
     """Within it, and in what is started there, `running_leg()` is `leg`."""
     token = _running.set(leg)
     try:

@@ -18,7 +18,7 @@ CACHED_EVENTS = 50_000
 TEMP = "temp:"
 
 
-class StateRefused(ValueError):  # noqa: N818 - it is an answer
+class StateRefused(ValueError):
     """A value that cannot be stored was written to the session state."""
 
     def __init__(self, key: str, reason: str) -> None:

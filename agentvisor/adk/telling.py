@@ -10,12 +10,11 @@ from agentvisor.adk.events import asks_for_credential, confirmed_calls
 
 
 class Telling:
-    """What is told is progress. Two kinds of events wait:
+    """What is told is progress, and two kinds of events are none yet.
 
-    An *error event*: ADK stores it and then raises. As progress it would pass for the answer. It is told when its branch
-    goes on, or when the leg ends well.
-    A *request for confirmation* before the placeholder of the call: without that response ADK can never take the answer,
-    so a crash between the two must repeat both.
+    An *error event*: ADK stores it and then raises. As progress it would pass for the answer, so it is told when its
+    branch goes on, or when the leg ends well. A *request for confirmation* that comes before the placeholder of its
+    call: without that response ADK can never take the answer, so a crash between the two must repeat both.
     """
 
     def __init__(self, tell: Callable[[Event], None]) -> None:

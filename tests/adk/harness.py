@@ -48,11 +48,12 @@ class GuestProcess:
     @classmethod
     async def start(cls, project: Path, environment: Mapping[str, str]) -> GuestProcess:
         ours, theirs = socket.socketpair()
-        base = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        command = [sys.executable, "-P", "-m", "agentvisor.adk.runner"]
+        arguments = ["--fd", str(theirs.fileno()), "--project", str(project)]
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", "agentvisor.adk.runner", "--fd", str(theirs.fileno()), "--project", str(project),
-            pass_fds=[theirs.fileno()], env={**base, **environment},
-        )  # fmt: skip
+            *command, *arguments, pass_fds=[theirs.fileno()], env={**inherited, **environment}
+        )
         theirs.close()
         guest = cls(process)
         guest.channel = await Channel.over(ours, on_note=guest._noted)
@@ -111,6 +112,12 @@ class Guests:
             await guest.end()
 
 
+def parts_of(event: JsonObject) -> list[JsonObject]:
+    """The parts of an event's content."""
+    content: JsonObject = event.get("content") or {}
+    return list(content.get("parts", []))
+
+
 class Waiting:
     """A call of a paused turn, as a thread reads it from the events."""
 
@@ -119,10 +126,10 @@ class Waiting:
         self.name: str = call["name"]
         self.branch: str | None = event.get("branch")
         self.author: str = event["author"]
-        original = call.get("args", {}).get("originalFunctionCall") or call
+        original: JsonObject = call.get("args", {}).get("originalFunctionCall") or call
         self.tool: str = original["name"]
         self.call_id: str = original["id"]
-        payload = call.get("args", {}).get("toolConfirmation", {}).get("payload") or {}
+        payload: JsonObject = call.get("args", {}).get("toolConfirmation", {}).get("payload") or {}
         self.pause = PausedCall.model_validate(payload[PAYLOAD_KEY]) if PAYLOAD_KEY in payload else None
         self.args: JsonObject = (self.pause and self.pause.arguments) or original.get("args", {})
 
@@ -144,7 +151,9 @@ class Waiting:
 class FakeThread:
     """Holds a session's events as JSON, nothing else, and hands them to whichever guest comes next."""
 
-    def __init__(self, agent: str, *, thread_id: str = "t-1", principal: str = "ana", state: JsonObject | None = None) -> None:
+    def __init__(
+        self, agent: str, *, thread_id: str = "t-1", principal: str = "ana", state: JsonObject | None = None
+    ) -> None:
         self.agent, self.thread_id, self.principal = agent, thread_id, principal
         self.initial = state or {}
         self.events: list[JsonObject] = []
@@ -173,7 +182,7 @@ class FakeThread:
     @property
     def waiting(self) -> list[Waiting]:
         run = [event for event in self.events if event.get("invocationId") == self.run_id]
-        parts = [(event, part) for event in run for part in (event.get("content") or {}).get("parts", [])]
+        parts = [(event, part) for event in run for part in parts_of(event)]
         answered = {p["functionResponse"]["id"] for e, p in parts if "functionResponse" in p and e["author"] == "user"}
         return [
             Waiting(event, part["functionCall"])
@@ -183,7 +192,7 @@ class FakeThread:
 
     @property
     def answer_text(self) -> str:
-        texts = [part["text"] for event in self.events[-3:] for part in (event.get("content") or {}).get("parts", []) if "text" in part]
+        texts: list[str] = [part["text"] for event in self.events[-4:] for part in parts_of(event) if "text" in part]
         return texts[-1] if texts else ""
 
     async def say(self, guest: GuestProcess, text: str, **more: Any) -> LegEnd:
@@ -230,7 +239,9 @@ class FakeThread:
         if wanted.state_only:
             return SessionGiven(state=self.state)
         since = wanted.since
-        known = since.count == 0 or (since.count <= len(self.events) and self.events[since.count - 1]["id"] == since.head)
+        known = since.count == 0 or (
+            since.count <= len(self.events) and self.events[since.count - 1]["id"] == since.head
+        )
         base = since if known else Base()
         return SessionGiven(base=base, events=tuple(self.events[base.count :]), state=self.initial, given=self.given)
 

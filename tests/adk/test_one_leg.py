@@ -18,7 +18,9 @@ async def test_a_guest_says_what_it_loaded_and_that_it_lives(guest: GuestProcess
     assert {"pay", "refund", "ask_warehouse", "remember"} <= set(single.tools)
 
 
-async def test_a_read_tool_runs_in_the_leg(guest: GuestProcess, model: LocalGemini, effects: Effects, order: str) -> None:
+async def test_a_read_tool_runs_in_the_leg(
+    guest: GuestProcess, model: LocalGemini, effects: Effects, order: str
+) -> None:
     model.script([call("lookup", order=order), "It costs 149."], user=f"{order}!")
     talk = thread("single", order)
     end = await talk.say(guest, f"{order}!")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from google.adk.events import Event
 from google.adk.tools import ToolContext
@@ -64,11 +64,12 @@ def permission_of(prepared: PreparedCall, tool_context: ToolContext) -> Permissi
     """The permission that the call's confirmation proves, spent by this. None: the executor asks its own port."""
     confirmation = tool_context.tool_confirmation
     payload: Any = confirmation.payload if confirmation and confirmation.confirmed else None
-    if not isinstance(payload, dict) or payload.keys() != {TOKEN_KEY}:  # pyright: ignore[reportUnknownMemberType]
+    if not isinstance(payload, dict) or set(cast("dict[str, Any]", payload)) != {TOKEN_KEY}:
         return None
+    token: object = cast("dict[str, Any]", payload)[TOKEN_KEY]
     call = tool_context.function_call_id or ""
     decision = TOKENS.spend(
-        payload[TOKEN_KEY],
+        token,
         run=tool_context.invocation_id,
         call=call,
         tool=prepared.spec.name,
@@ -92,7 +93,7 @@ def _waiting(events: list[Event], registry: ToolRegistry) -> list[_Waiting]:
 
 def _as_waiting(event: Event, request: types.FunctionCall, registry: ToolRegistry) -> _Waiting:
     original = types.FunctionCall.model_validate((request.args or {}).get("originalFunctionCall", {}))
-    spec = registry[original.name] if original.name in registry else None
+    spec = registry[original.name] if original.name and original.name in registry else None
     arguments: dict[str, Any] = dict(original.args or {})
     if spec is not None:
         try:

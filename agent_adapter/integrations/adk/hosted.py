@@ -1,15 +1,15 @@
 """Tool calls under a host: a call that pauses its turn, and how its outcome comes back.
 
-Phase 1 asks through ADK's tool confirmation, with a `PausedCall` for whoever holds the approval. The host makes the call
-outside the turn. Phase 2 is the host's answer: it carries the outcome, and the tool hands that to ADK.
+Phase 1 asks through ADK's tool confirmation, with a `PausedCall` for whoever holds the approval. The host makes the
+call outside the turn. Phase 2 is the host's answer: it carries the outcome, and the tool hands that to ADK.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, cast
 
 from google.adk.events.event_actions import EventActions
 from google.adk.tools.tool_context import ToolContext
@@ -22,7 +22,7 @@ PLACEHOLDER = {"status": "waiting"}
 
 
 @contextmanager
-def hosting() -> Iterator[None]:
+def hosting() -> Generator[None]:
     """Within it, a host is the gate: adapter tools pause their turn instead of asking a port of their own."""
     token = _hosted.set(True)
     try:
@@ -61,7 +61,8 @@ def has_outcome(tool_context: ToolContext) -> bool:
 def outcome(tool_context: ToolContext) -> Any:
     """Phase 2: the result the host brought, its state and actions applied to the call; or why there is none."""
     answer = tool_context.tool_confirmation
-    payload: Mapping[str, Any] = answer.payload if answer and isinstance(answer.payload, dict) else {}
+    brought: Any = answer.payload if answer else None
+    payload = cast("dict[str, Any]", brought) if isinstance(brought, dict) else {}
     if not answer or not answer.confirmed:
         kind = payload.get("code", "approval-denied")
         return {
@@ -70,9 +71,9 @@ def outcome(tool_context: ToolContext) -> Any:
     for key, value in payload.get("state", {}).items():
         tool_context.state[key] = value
     tool_context.actions.artifact_delta.update(payload.get("artifacts", {}))
-    brought = EventActions.model_validate(payload.get("actions", {}))
-    for name in brought.model_fields_set:
-        setattr(tool_context.actions, name, getattr(brought, name))
+    actions = EventActions.model_validate(payload.get("actions", {}))
+    for name in actions.model_fields_set:
+        setattr(tool_context.actions, name, getattr(actions, name))
     return payload.get("result")
 
 

@@ -1,5 +1,7 @@
 """One project with an agent for every shape that a thread may host."""
 
+# pyright: reportDeprecated=false, reportMissingImports=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
 from __future__ import annotations
 
 import asyncio
@@ -8,8 +10,12 @@ from typing import Any
 
 from effects_client import areport, report
 from google.adk.agents import LlmAgent, LoopAgent, ParallelAgent, SequentialAgent
+from google.adk.auth import AuthConfig
+from google.adk.auth.auth_credential import AuthCredential, AuthCredentialTypes, OAuth2Auth
+from google.adk.auth.auth_schemes import CustomAuthScheme
 from google.adk.tools import FunctionTool, LongRunningFunctionTool
 from google.adk.tools import ToolContext as AdkToolContext
+from google.adk.workflow import START, Workflow
 
 from agent_adapter import ToolContext, ToolError, ToolRegistry
 from agent_adapter.integrations.adk import adk_tools, is_waiting
@@ -133,16 +139,7 @@ async def waits(order: str) -> str:
 
 def asks_credential(order: str, tool_context: AdkToolContext) -> dict[str, Any]:
     """Asks the user for a credential."""
-    from google.adk.auth import AuthConfig
-    from google.adk.auth.auth_credential import AuthCredential, AuthCredentialTypes, OAuth2Auth
-    from google.adk.auth.auth_schemes import CustomAuthScheme  # noqa: F401
-    from fastapi.openapi.models import OAuth2, OAuthFlowAuthorizationCode, OAuthFlows
-
-    scheme = OAuth2(
-        flows=OAuthFlows(
-            authorizationCode=OAuthFlowAuthorizationCode(authorizationUrl="https://a.example", tokenUrl="https://t.example")
-        )
-    )
+    scheme = CustomAuthScheme(type="custom")
     credential = AuthCredential(
         auth_type=AuthCredentialTypes.OAUTH2, oauth2=OAuth2Auth(client_id="id", client_secret="very-secret")
     )
@@ -198,4 +195,10 @@ register_agent(
     )
 )
 register_agent(LoopAgent(name="circle", sub_agents=[agent("round")], max_iterations=2))
+register_agent(
+    Workflow(
+        name="flowing",
+        edges=[(START, source := agent("source")), (source, LlmAgent(name="sink", model=MODEL, instruction="End it."))],
+    )
+)
 register_agent(ParallelAgent(name="pair", sub_agents=[agent("left"), agent("right")]))
