@@ -258,7 +258,8 @@ async def _all(calls: Sequence[OpenCall], step: Callable[[OpenCall], Awaitable[J
 
 def _denied(spec: ToolSpec, decision: ApprovalDecision) -> ApprovalDenied:
     if decision.lapsed:
-        return ApprovalDenied(f"The approval of {spec.name!r} was {decision.lapsed} undecided. Nothing was run.")
+        how = "expired before anybody decided" if decision.lapsed == "expired" else "was withdrawn"
+        return ApprovalDenied(f"The approval of {spec.name!r} {how}. Nothing was run.")
     by = f" by {decision.decided_by}" if decision.decided_by else ""
     reason = f": {decision.reason}" if decision.reason else ""
     return ApprovalDenied(f"The call of {spec.name!r} was denied{by}{reason}. Nothing was run.")
@@ -268,9 +269,9 @@ def _json_result(call: OpenCall, value: Any) -> Json:
     try:
         return dumped(value)
     except NotJson as problem:
-        what = f"The result {problem}" if not problem.path else f"Its result at {problem}"
+        what = f"at {problem}" if problem.path else str(problem)
     except Exception as problem:  # noqa: BLE001 - serializers of the tool's author may raise anything
         log_cause("tool.result_failed", problem, tool=call.spec.name, run=call.context.run, call=call.context.call)
-        what = "Its result cannot be written as JSON"
-    msg = f"Tool {call.spec.name!r} has run, but {what[0].lower()}{what[1:]}. Its author must return JSON values."
+        what = "cannot be written as JSON"
+    msg = f"Tool {call.spec.name!r} has run, but its result {what}. Its author must return JSON values."
     raise ToolError(msg, outcome_unknown=call.spec.effect == "write")

@@ -2,7 +2,7 @@
 
 pending -> approved -> consumed        (used by the call: once)
 pending -> denied | expired | withdrawn
-approved -> expired | withdrawn        (not used in time; taken back)
+approved -> withdrawn                  (taken back before it was used)
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class ApprovalRecord:
 class ApprovalStore(Protocol):
     """Keeps approvals. Every method is one atomic step, for all processes that share the store.
 
-    A record whose time has passed reads as `expired`, whether or not somebody looked at it in time.
+    A pending record whose time has passed reads as `expired`, whether or not somebody looked at it in time. What was
+    decided in time stays decided.
     """
 
     async def record(self, request: ApprovalRequest, *, lifetime: timedelta | None) -> ApprovalRecord:
@@ -123,8 +124,7 @@ class MemoryApprovalStore:
         record = self._records.get(approval)
         if record is None:
             raise ApprovalUnknown(approval)
-        open_still = record.status in {"pending", "approved"}
-        if open_still and record.expires_at is not None and self._now() >= record.expires_at:
+        if record.status == "pending" and record.expires_at is not None and self._now() >= record.expires_at:
             return self._keep(replace(record, status="expired"))
         return record
 

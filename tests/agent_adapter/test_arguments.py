@@ -189,7 +189,7 @@ def test_a_validator_that_breaks_refuses_without_its_text(capsys: pytest.Capture
 
 
 def test_many_problems_are_told_in_short() -> None:
-    def many(a: int, b: int, c: int, d: int, e: int, f: int, g: int) -> None: ...
+    def many(*, a: int, b: int, c: int, d: int, e: int, f: int, g: int) -> None: ...
 
     with pytest.raises(ToolArgsInvalid, match="and 2 more"):
         spec(many).validate({})

@@ -111,10 +111,10 @@ def test_what_cannot_work_is_refused_by_name(function: Any, options: dict[str, A
 
 
 def test_an_unresolved_annotation_is_named() -> None:
-    def local(thing: Missing) -> None: ...  # pyright: ignore  # noqa: F821, PGH003
+    def local(thing: Missing) -> None: ...  # pyright: ignore[reportUndefinedVariable, reportUnknownParameterType]  # noqa: F821
 
     with pytest.raises(ToolUsageError, match=r"'Missing' cannot be resolved.*top of the module"):
-        ToolSpec(function=local)
+        ToolSpec(function=local)  # pyright: ignore[reportUnknownArgumentType]
 
 
 def test_retries_go_with_repeatable_tools() -> None:
