@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib.metadata import version
 from typing import NoReturn
 
@@ -40,14 +39,11 @@ def run(arguments: Sequence[str]) -> int:
             stream.reconfigure(errors="backslashreplace")  # a terminal that knows fewer letters gets them spelt out
     try:
         code = agentvisor.main(args=list(arguments), prog_name="agentvisor", standalone_mode=False)
-        sys.stdout.flush()
     except click.ClickException as problem:
         problem.show()
         return Exit.USAGE
     except (click.Abort, KeyboardInterrupt):
         return Exit.INTERRUPTED
-    except BrokenPipeError:
-        with suppress(OSError):
-            sys.stdout.close()
-        return Exit.BROKEN_PIPE
-    return int(code or 0)
+    except SystemExit as problem:  # click's own way out of a broken pipe
+        return problem.code if isinstance(problem.code, int) else Exit.BROKEN_PIPE
+    return int(code or Exit.OK)

@@ -17,6 +17,7 @@ async def follow(session: Session, thread: Thread, run_id: str, *, until: Until,
     session.if_interrupted.append(
         f"The run goes on. Follow it: {session.command_line('threads', 'watch', thread.id, run_id)}"
     )
+    await _say_what_is_before_it(session, thread, run_id)
     if not session.terminal.is_live:
         return await thread.wait(run_id, until=until, timeout=timeout)
     view: RunView | None = None
@@ -43,6 +44,16 @@ async def follow_and_show(
     else:
         show.run(session, thread.id, view)
     return of_run(view)
+
+
+async def _say_what_is_before_it(session: Session, thread: Thread, run_id: str) -> None:
+    """A run behind one that waits for a person waits for that person too."""
+    if (await thread.run_view(run_id)).status != "queued":
+        return
+    before = await thread.view()
+    if before.status == "waiting":
+        look = session.command_line("threads", "show", thread.id)
+        session.terminal.note(f"Queued behind run {before.current}, which waits for a person: {look}")
 
 
 def run_json(thread: Thread, view: RunView) -> JsonObject:

@@ -7,6 +7,7 @@ import functools
 import getpass
 import os
 import shlex
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -73,7 +74,10 @@ def _exit(
 ) -> Exit:
     notes: list[str] = []
     try:
-        return asyncio.run(_connected(terminal, run, said, parameters, notes))
+        code = asyncio.run(_connected(terminal, run, said, parameters, notes))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return Exit.BROKEN_PIPE
     except KeyboardInterrupt:
         for note in notes:
             terminal.note(note)
@@ -84,6 +88,7 @@ def _exit(
         else:
             terminal.problem(str(problem), problem.kind)
         return of_error(problem)
+    return code
 
 
 async def _connected(

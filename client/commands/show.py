@@ -33,17 +33,15 @@ def threads(session: Session, found: Iterable[ListedThread]) -> None:
 
 def interrupts(session: Session, found: Iterable[Interrupt]) -> None:
     """A line each."""
-    columns = ("NAME", "KIND", "AGENT", "PRINCIPAL", "TOOL", "ARGUMENTS", "SINCE", "EXPIRES")
     session.terminal.table(
-        columns,
+        ("NAME", "TOOL", "ABOUT", "AGENT", "PRINCIPAL", "SINCE", "EXPIRES"),
         [
             (
                 name(one),
-                one.kind,
+                one.tool,
+                _ABOUT[one.kind] + shortened(one_line(one.summary or compact(one.arguments)), _ARGUMENTS),
                 one.agent,
                 one.principal,
-                one.tool,
-                shortened(one_line(one.summary or compact(one.arguments)), _ARGUMENTS),
                 ago(one.since),
                 left(one.deadline),
             )
@@ -177,8 +175,8 @@ def _seconds(at: str) -> float:
 
 def _span(seconds: float) -> str:
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{int(seconds // size)} {unit}"
+        if seconds >= 1.95 * size:
+            return f"{round(seconds / size)} {unit}"
     return f"{max(0, int(seconds))} s"
 
 
@@ -187,4 +185,10 @@ _TITLES: dict[InterruptKind, str] = {
     "input": "Waits for input",
     "long_running": "Waits for the result of a long-running tool",
     "unknown_outcome": "Nobody knows whether this call took effect",
+}
+_ABOUT: dict[InterruptKind, str] = {
+    "approval": "",
+    "input": "input: ",
+    "long_running": "result: ",
+    "unknown_outcome": "unknown outcome: ",
 }

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NoReturn, TextIO, cast
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -19,6 +20,7 @@ from rich.text import Text
 Tone = Literal["", "bold", "dim", "green", "yellow", "red", "cyan"]
 
 _UNBOUNDED = 10_000
+_GAP = 2
 _SPELT_OUT = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 _JOINERS = "\u200c\u200d"
 """Emoji and several scripts need them, and they move nothing."""
@@ -71,19 +73,28 @@ class Terminal:
             for rest in more:
                 self._out.print(Text(" " * (indent + width + 2) + rest), soft_wrap=True)
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-        for column in columns:
-            table.add_column(column, overflow="fold")
-        for row in rows:
-            table.add_row(*(Text(one_line(cell)) for cell in row))
-        if self._out.is_terminal:
-            self._out.print(table)
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Rows under a header; one under the other where the terminal is too narrow for them."""
+        shown = [[one_line(cell) for cell in row] for row in rows]
+        widths = [max(map(cell_len, cells)) for cells in zip(columns, *shown, strict=True)]
+        if sum(widths) + _GAP * len(widths) > self._out.width:
+            self._records(columns, shown)
             return
+        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, _GAP, 0, 0))
+        for column in columns:
+            table.add_column(column, no_wrap=True)
+        for row in shown:
+            table.add_row(*map(Text, row))
         with self._out.capture() as captured:
-            self._out.print(table, width=_UNBOUNDED)
+            self._out.print(table)
         for line in captured.get().splitlines():
-            self._out.print(Text(line.rstrip()), soft_wrap=True)
+            self._out.file.write(f"{line.rstrip()}\n")
+
+    def _records(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        for number, row in enumerate(rows):
+            if number:
+                self.say()
+            self.fields((column.lower(), cell) for column, cell in zip(columns, row, strict=True))
 
     def problem(self, text: str, kind: str = "") -> None:
         """Something that went wrong, on standard error."""
@@ -126,4 +137,5 @@ def _spelt(letter: str) -> str:
 
 
 def _console(stream: TextIO) -> Console:
-    return _Console(file=cast("Any", stream), highlight=False, markup=False, emoji=False)
+    width = None if stream.isatty() else _UNBOUNDED
+    return _Console(file=cast("Any", stream), width=width, highlight=False, markup=False, emoji=False)
