@@ -2,12 +2,14 @@
 
 A document says so in comments its reader does not see: `<!-- stage: folder -->` (an empty folder instead of the
 repository) and `<!-- stage: worker PROJECT SCRIPT -->` (a Temporal server, and a worker of that project with a local
-model that speaks that script; the text tells the reader to start them). A block whose info string has `file=NAME` is
+model that speaks that script; the text tells the reader to start them) and `<!-- stage: until waiting THREAD -->`
+(which takes a reader no effort). A block whose info string has `file=NAME` is
 written into the document's folder.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -15,7 +17,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,7 +31,7 @@ from agentvisor.local_gemini import LocalGemini, load_script
 REPOSITORY = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 # What would make a document's output depend on the machine it is tested on.
-_PRIVATE = re.compile(r"^(TEMPORAL_|GOOGLE_|GEMINI_|AGENTVISOR_|PYTEST_|DEMO_|VIRTUAL_ENV$|COLUMNS$|MAKE)")
+_PRIVATE = re.compile(r"^(TEMPORAL_|GOOGLE_|GEMINI_|AGENTVISOR_|PYTEST_|DEMO_|VIRTUAL_ENV$|COLUMNS$|MAKE|MFLAGS$)")
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,13 @@ class Stage:
         self._resources = resources
         self._places: dict[Path, Place] = {}
         self._addresses: dict[str, str] = {}
+        self._broken: set[Path] = set()
 
     def place(self, document: Path) -> Place:
+        """Where a document's commands run. RuntimeError after a stage of it failed: its commands would only wait."""
+        if document in self._broken:
+            msg = f"{document}: an earlier stage failed"
+            raise RuntimeError(msg)
         if document not in self._places:
             scratch = self._scratch / document.stem
             scratch.mkdir(parents=True)
@@ -67,11 +74,19 @@ class Stage:
 
     def set(self, document: Path, directive: str, argument: str) -> None:
         """Carry out one `stage:` comment of a document."""
-        place = self.place(document)
+        try:
+            self._set(self.place(document), document, directive, argument)
+        except Exception:
+            self._broken.add(document)
+            raise
+
+    def _set(self, place: Place, document: Path, directive: str, argument: str) -> None:
         if directive == "folder":
             folder = place.scratch / "folder"
             folder.mkdir()
             self._places[document] = replace(place, folder=folder)
+        elif directive == "until":
+            _await_waiting(argument.removeprefix("waiting "), place)
         elif directive == "worker":
             project, script = (place.folder / name for name in argument.split())
             environment = {**place.environment, "TEMPORAL_ADDRESS": self._worker(project, script)}
@@ -88,7 +103,8 @@ class Stage:
             model = self._resources.enter_context(LocalGemini(load_script(script)))
             environment = {**_environment(), **model.env(), "TEMPORAL_ADDRESS": address}
             command = [sys.executable, str(REPOSITORY / "worker.py"), "--project", key]
-            self._resources.enter_context(_process(command, environment, log))
+            process = self._resources.enter_context(_process(command, environment, log))
+            _await(process, log, lambda: "worker.ready" in log.read_text())
             self._addresses[key] = address
         return self._addresses[key]
 
@@ -98,6 +114,20 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Generator[Stage]:
     """The Stage of this test run; what it started ends with the run."""
     with ExitStack() as resources:
         yield Stage(tmp_path_factory.mktemp("docs"), resources)
+
+
+def _await_waiting(thread: str, place: Place) -> None:
+    """Until the thread waits for a person; what a reader's own slowness does."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        shown = subprocess.run(
+            ["agentvisor", "threads", "show", thread, "--json"], capture_output=True, check=True, env=place.environment
+        )
+        if json.loads(shown.stdout)["status"] == "waiting":
+            return
+        time.sleep(0.2)
+    msg = f"The thread {thread!r} does not come to wait."
+    raise TimeoutError(msg)
 
 
 class StageParser:
@@ -145,12 +175,7 @@ def _server(log: Path) -> Generator[str]:
     port = _free_port()
     command = [str(BIN / "temporal"), "server", "start-dev", "--headless", "--port", str(port), "--log-level", "error"]
     with _process(command, _environment(), log) as process:
-        deadline = time.monotonic() + 30
-        while not _listens(port):
-            if process.poll() is not None or time.monotonic() > deadline:
-                msg = f"The Temporal dev server did not start: {log.read_text()}"
-                raise RuntimeError(msg)
-            time.sleep(0.05)
+        _await(process, log, lambda: _listens(port))
         yield f"127.0.0.1:{port}"
 
 
@@ -169,6 +194,15 @@ def _process(command: list[str], environment: dict[str, str], log: Path) -> Gene
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def _await(process: subprocess.Popen[bytes], log: Path, ready: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 90
+    while not ready():
+        if process.poll() is not None or time.monotonic() > deadline:
+            msg = f"{process.args} did not start: {log.read_text()[-3000:]}"
+            raise RuntimeError(msg)
+        time.sleep(0.1)
 
 
 def _free_port() -> int:

@@ -14,6 +14,10 @@ def test_a_block_is_commands_with_the_output_that_follows_each() -> None:
     ]
 
 
+def test_a_comment_tells_an_exit_code_that_is_not_0() -> None:
+    assert [command.status for command in commands("$ true\n$ agentvisor threads show x  # exit code 4\n")] == [0, 4]
+
+
 def test_output_without_a_command_is_refused() -> None:
     with pytest.raises(ValueError, match="begins with"):
         commands("one two\n")
