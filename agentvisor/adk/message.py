@@ -44,11 +44,13 @@ def user_message(message: JsonObject) -> types.Content:
 def answer_messages(
     answers: Iterable[BranchAnswer], waiting: Mapping[str, OpenCall], stored: set[str | None]
 ) -> list[types.Content]:
-    """One message per branch, in the order in which the branches are named; answers that are stored are left out.
+    """The messages that answer these calls, in the order in which branches are named; what is stored is left out.
 
-    ADK takes one branch per message. Raises HandedRefused for an answer to no open call.
+    ADK takes one branch per message, and never shows the model a message in which a confirmation is answered: results
+    of long-running tools go before it, in a message of their own. Raises HandedRefused for an answer to no open call.
     """
-    branches: dict[str | None, list[types.Part]] = {}
+    results: dict[str | None, list[types.Part]] = {}
+    confirmations: dict[str | None, list[types.Part]] = {}
     for answer in answers:
         if answer.request_id in stored:
             continue
@@ -59,8 +61,9 @@ def answer_messages(
             )
             raise HandedRefused("answer-unknown", text)
         response = types.FunctionResponse(id=answer.request_id, name=answer.name, response=_strict(answer))
-        branches.setdefault(call.branch, []).append(types.Part(function_response=response))
-    return [types.Content(role="user", parts=parts) for parts in branches.values()]
+        kind = confirmations if answer.name == CONFIRMATION else results
+        kind.setdefault(call.branch, []).append(types.Part(function_response=response))
+    return [types.Content(role="user", parts=parts) for kind in (results, confirmations) for parts in kind.values()]
 
 
 def _strict(answer: BranchAnswer) -> JsonObject:
