@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+import uuid
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionDescription, WorkflowUpdateStage
 
 from client.checks import payload
 from client.errors import NoWorker, ThreadsError, ThreadStuck
-from client.rpc import RPC_DEADLINE, Unanswered, within
+from client.rpc import PATIENCE, RPC_DEADLINE, Unanswered, within
 from client.tail import Bookmark, Tail
 from workflows.messages import Interrupt, JsonObject, Message
 
 M = TypeVar("M", bound=Message)
+T = TypeVar("T")
 
 _PREFIX = "thread-"
 _OUTCOME = 60.0
+_MORE_PATIENCE = 15.0
 _STUCK_AT = 3
 """A workflow task tried so often fails; a worker that died costs one attempt, rarely two."""
 
@@ -40,31 +47,28 @@ class Execution:
         return result.model_validate(await self.ask(name, argument))
 
     async def ask(self, name: str, argument: Any = None) -> Any:
-        """The raw result of a query. NoWorker or ThreadStuck where nothing answered for 4 s."""
+        """The raw result of a query. NoWorker or ThreadStuck where nothing answers."""
         args = [] if argument is None else [argument]
-        try:
-            async with within(self.thread_id):
-                return await self._handle.query(name, args=args, rpc_timeout=RPC_DEADLINE)
-        except Unanswered:
-            raise await self._why_unanswered(
-                "Runs stay queued, but only a worker can read a thread or go on with it."
-            ) from None
+        return await self._patiently(
+            lambda patience: self._handle.query(name, args=args, rpc_timeout=patience),
+            note="Runs stay queued, but only a worker can read a thread or go on with it.",
+        )
 
     async def update(self, name: str, argument: Message | JsonObject | None = None) -> Any:
-        """Send an update and return its raw outcome: 4 s until the thread takes it, a minute until it is done."""
+        """Send an update and return its raw outcome. NoWorker or ThreadStuck where the thread does not take it.
+
+        Refused where the thread does not want it.
+        """
         args = [] if argument is None else [payload(argument)]
-        try:
-            async with within(self.thread_id):
-                update = await self._handle.start_update(
-                    name, args=args, wait_for_stage=WorkflowUpdateStage.ACCEPTED, rpc_timeout=RPC_DEADLINE
-                )
-            async with within(self.thread_id, patience=_OUTCOME):
-                return await update.result(rpc_timeout=timedelta(seconds=_OUTCOME))
-        except Unanswered:
-            _give_cancellation_back()
-            raise await self._why_unanswered(
-                "It may still be taken once one answers: look before you repeat it."
-            ) from None
+        update_id = str(uuid.uuid4())
+        taken = await self._patiently(
+            lambda patience: self._handle.start_update(
+                name, args=args, id=update_id, wait_for_stage=WorkflowUpdateStage.ACCEPTED, rpc_timeout=patience
+            ),
+            note="It may still be taken once one answers: look before you repeat it.",
+        )
+        async with within(self.thread_id, patience=_OUTCOME):
+            return await taken.result(rpc_timeout=timedelta(seconds=_OUTCOME))
 
     async def interrupts(self) -> tuple[Interrupt, ...]:
         return tuple(Interrupt.model_validate(one) for one in await self.ask("interrupts"))
@@ -76,12 +80,40 @@ class Execution:
     def tail(self, start: Bookmark) -> Tail:
         return Tail(self._client, workflow_id(self.thread_id), start)
 
-    async def _why_unanswered(self, note: str) -> ThreadsError:
+    async def _patiently(self, call: Callable[[timedelta], Awaitable[T]], *, note: str) -> T:
+        """4 s are enough for a worker that is there; one that is seen at work meanwhile is slow and gets more."""
+        problem: ThreadsError | None = None
+        for patience in (PATIENCE, _MORE_PATIENCE):
+            asked_at = datetime.now(UTC)
+            try:
+                async with within(self.thread_id, patience=patience):
+                    return await call(timedelta(seconds=patience))
+            except Unanswered:
+                _give_cancellation_back()
+                problem, may_answer = await self._why_unanswered(asked_at, note)
+                if not may_answer:
+                    raise problem from None
+        assert problem is not None
+        raise problem
+
+    async def _why_unanswered(self, asked_at: datetime, note: str) -> tuple[ThreadsError, bool]:
+        """What to say, and whether a worker is there after all."""
         description = await self.describe()
-        pending = description.raw_description.pending_workflow_task
-        if pending.attempt >= _STUCK_AT:
-            return ThreadStuck(self.thread_id)
-        return NoWorker(description.task_queue or self._task_queue, note=note)
+        if description.raw_description.pending_workflow_task.attempt >= _STUCK_AT:
+            return ThreadStuck(self.thread_id), False
+        task_queue = description.task_queue or self._task_queue
+        return NoWorker(task_queue, note=note), await self._was_polled(task_queue, since=asked_at)
+
+    async def _was_polled(self, task_queue: str, *, since: datetime) -> bool:
+        """A worker came for work. The server lists those of the last minutes, also the dead: only their times tell."""
+        request = DescribeTaskQueueRequest(
+            namespace=self._client.namespace,
+            task_queue=TaskQueue(name=task_queue),
+            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+        )
+        async with within(self.thread_id):
+            answer = await self._client.workflow_service.describe_task_queue(request, timeout=RPC_DEADLINE)
+        return any(poller.last_access_time.ToDatetime(UTC) >= since for poller in answer.pollers)
 
 
 def workflow_id(thread_id: str) -> str:
