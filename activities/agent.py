@@ -8,9 +8,9 @@ from temporalio import activity
 from temporalio.client import Client
 
 from activities.leg import Leg
+from activities.questions import AskedThreads
 from activities.thread_session import ThreadSession
 from agentvisor.host.guests import GuestProcesses
-from client.execution import Execution
 from workflows.messages import Failed, LegResult, RunAgent
 from workflows.ports import AgentActivities
 
@@ -24,9 +24,8 @@ class GuestAgentActivities(AgentActivities):
     def __init__(
         self, client: Client, projects: Mapping[str, GuestProcesses], *, task_queue: str, attributes: Collection[str]
     ) -> None:
-        self._client = client
         self._projects = projects
-        self._task_queue = task_queue
+        self._threads = AskedThreads(client, task_queue=task_queue)
         self._attributes = tuple(sorted(attributes))
 
     @activity.defn
@@ -34,7 +33,7 @@ class GuestAgentActivities(AgentActivities):
         guests = self._projects.get(leg.agent)
         if guests is None:
             return LegResult(outcome=_unknown_agent(leg.agent, self._projects))
-        thread = Execution(self._client, leg.thread_id, task_queue=self._task_queue)
+        thread = self._threads.questions(leg.thread_id)
         return await Leg(leg, guests, ThreadSession(thread), attributes=self._attributes).run()
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from activities.questions import Questions
 from agent_adapter.approval.digest import call_digest
 from client.errors import CallerError, ThreadsError
-from client.execution import Execution, workflow_id
+from client.execution import workflow_id
 from workflows.messages import Grant, GrantRequest, GrantView, RunTool
 
 TOKEN_REFUSED = "token-refused"  # noqa: S105 - a kind of error
@@ -21,7 +22,7 @@ class UncheckedError(Exception):
 class Grants:
     """The permissions of one thread. The thread itself is asked; nothing a request says of itself is believed."""
 
-    def __init__(self, thread: Execution) -> None:
+    def __init__(self, thread: Questions) -> None:
         self._thread = thread
 
     async def check(self, request: RunTool) -> None:

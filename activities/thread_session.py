@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
+from activities.questions import Questions
 from agentvisor.channel import JsonObject, Refused
 from agentvisor.protocol import Base, BranchAnswer, LegInput, SessionGiven, SessionWanted
 from client.errors import CallerError, ThreadClosed, ThreadNotFound, ThreadsError
-from client.execution import Execution
 from workflows.messages import Handed, Position, SessionPage, SessionRequest
 
 THREAD_GONE = "thread-gone"
@@ -17,7 +17,7 @@ THREAD_UNREACHABLE = "thread-unreachable"
 class ThreadSession:
     """The session of one thread, asked for by query."""
 
-    def __init__(self, thread: Execution) -> None:
+    def __init__(self, thread: Questions) -> None:
         self._thread = thread
 
     async def serve(self, body: JsonObject) -> BaseModel:

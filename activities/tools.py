@@ -15,7 +15,8 @@ from temporalio.exceptions import ApplicationError
 
 from activities.grants import Grants, UncheckedError
 from activities.payload import NotStorableError, check_value, plain
-from activities.thread_session import ThreadSession
+from activities.questions import AskedThreads, Questions
+from activities.thread_session import THREAD_UNREACHABLE, ThreadSession
 from agent_adapter.approval.digest import digest
 from agentvisor.channel import Gone, Refused
 from agentvisor.host.guest import NoGuestError
@@ -28,7 +29,6 @@ from agentvisor.protocol import (
     ProbeEnd,
     RunCall,
 )
-from client.execution import Execution
 from workflows.messages import (
     CheckArgs,
     CheckedArgs,
@@ -48,7 +48,9 @@ from workflows.ports import ToolActivities
 FIRST_BEAT, BEAT = 0.4, 1.0
 _PATIENCE = 30.0
 """Seconds a call that is cancelled gets to end truthfully."""
-_BEFORE_THE_TOOL = frozenset({"project-not-loaded", "agent-not-found", "unknown-operation", "bad-request"})
+_BEFORE_THE_TOOL = frozenset(
+    {"project-not-loaded", "agent-not-found", "unknown-operation", "bad-request", THREAD_UNREACHABLE}
+)
 _NOT_STORED = frozenset({"not-json", "too-large", "bad-answer"})
 
 Answer = TypeVar("Answer", bound=BaseModel)
@@ -59,9 +61,8 @@ class GuestToolActivities(ToolActivities):
     """Makes single calls in the tool guests of their agent's project. `projects`: by agent name."""
 
     def __init__(self, client: Client, projects: Mapping[str, GuestProcesses], *, task_queue: str) -> None:
-        self._client = client
         self._projects = projects
-        self._task_queue = task_queue
+        self._threads = AskedThreads(client, task_queue=task_queue)
 
     @activity.defn
     async def run_tool(self, request: RunTool) -> ToolResult:
@@ -89,7 +90,7 @@ class GuestToolActivities(ToolActivities):
 
     # ---- making a call ---------------------------------------------------------------------------------------------
 
-    async def _made(self, request: RunTool, guests: GuestProcesses, thread: Execution) -> ToolResult:
+    async def _made(self, request: RunTool, guests: GuestProcesses, thread: Questions) -> ToolResult:
         try:
             end = await guests.ask(
                 "tools",
@@ -144,8 +145,8 @@ class GuestToolActivities(ToolActivities):
             raise ApplicationError(f"The answer cannot be stored: {problem}.", type="result-not-stored") from problem
         return answer
 
-    def _thread(self, thread_id: str) -> Execution:
-        return Execution(self._client, thread_id, task_queue=self._task_queue)
+    def _thread(self, thread_id: str) -> Questions:
+        return self._threads.questions(thread_id)
 
 
 def _call(request: RunTool | CheckArgs | ProbeTool, *, approved: bool = False) -> RunCall:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from temporalio.client import WorkflowExecutionStatus
+from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
+from temporalio.exceptions import CancelledError
 
 from client import Thread
 from client.errors import Refused
@@ -104,8 +105,9 @@ async def test_a_temporal_cancel_request_is_a_close(scene: Scene) -> None:
     await scene.held(scene.mark)
     handle = scene.client.get_workflow_handle(f"thread-{thread.id}")
     await handle.cancel()
-    with pytest.raises(Exception, match="cancelled"):
+    with pytest.raises(WorkflowFailureError) as ended:
         await handle.result()
+    assert isinstance(ended.value.cause, CancelledError)
     scene.release(scene.mark)
     (run,) = (await thread.view()).recent
     assert (run.run_id, run.status) == (run_id, "cancelled")
