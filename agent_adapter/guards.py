@@ -1,6 +1,6 @@
 """Guards look at what goes into a tool and at what comes out of it.
 
-They fail closed: one that raises, or gives no verdict, blocks the call.
+They fail closed: one that raises, or gives no verdict, blocks the call. One that raises GuardrailBlocked says why.
 """
 
 from __future__ import annotations

@@ -110,6 +110,8 @@ async def _input_verdict(
 ) -> Allow | Replace | Ask | Block:
     try:
         verdict = await guard.check_input(spec, plain(arguments), context)
+    except GuardrailBlocked:
+        raise
     except Exception as problem:  # noqa: BLE001 - fails closed
         return _failed(guard, spec, problem)
     return _known(verdict)
@@ -121,6 +123,8 @@ async def _output_verdict(
     try:
         verdict = _known(await guard.check_output(spec, plain(result), context))
         return Replace(dumped(verdict.value)) if isinstance(verdict, Replace) else verdict
+    except GuardrailBlocked:
+        raise
     except Exception as problem:  # noqa: BLE001 - fails closed
         return _failed(guard, spec, problem)
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, PydanticUserError
 
 from agent_adapter.approval.decision import Expires
-from agent_adapter.approval.digest import digest
+from agent_adapter.approval.digest import canonical_json, digest
 from agent_adapter.arguments import validate_arguments
 from agent_adapter.causes import log_cause
 from agent_adapter.context import ToolContext
@@ -74,6 +74,8 @@ class ToolSpec:
             raise self._wrong(f"its function is of type {type(self.function).__name__}", "Pass a function.")
         self._set("name", self.name or _name_of(self.function))
         self._set("description", self.description or inspect.getdoc(self.function) or "")
+        if not (inspect.isclass(self.arguments) and BaseModel in self.arguments.__mro__):
+            raise self._wrong("its arguments are no pydantic model", "Pass a subclass of pydantic.BaseModel.")
         model = None if self.arguments is _FromSignature else self.arguments
         self._set("signature", signature_of(self.name, self.function, model))
         self._set("arguments", self.signature.model)
@@ -147,9 +149,15 @@ class ToolSpec:
         if not (self.expires is None or self.expires == "never" or _is_duration(self.expires)):
             raise self._wrong(f"expires is {self.expires!r}", 'Use seconds above zero, "never" or None.')
 
+    def _check_secrets(self) -> None:
+        # a secret is masked where a person sees the call, and that is what would run after the approval
+        if b'"writeOnly":true' in canonical_json(self.parameters):
+            raise self._wrong("an argument is a secret type", "Take secrets from the tool's own surroundings.")
+
     def _fingerprint(self) -> str:
         rule = self.confirm if isinstance(self.confirm, bool) else "rule"
         try:
+            self._check_secrets()
             return digest([self.name, self.version, self.parameters, self.effect, self.idempotent, rule])
         except (ValueError, PydanticUserError) as problem:
             what = f"its arguments have no JSON Schema ({problem})"

@@ -333,6 +333,17 @@ def invalid_guard(arguments: JsonObject, context: ToolContext) -> Verdict:
     return Replace({"value": "x"})
 
 
+def speaking_guard(arguments: JsonObject, context: ToolContext) -> bool:
+    raise GuardrailBlocked("Ask for less.")
+
+
+async def test_a_guard_may_say_itself_why_it_blocks() -> None:
+    registry, ran = tool(guards=[CallableGuard(speaking_guard)])
+    with pytest.raises(GuardrailBlocked, match="Ask for less"):
+        await Executor(registry).run("act", {"value": 5})
+    assert ran == []
+
+
 @pytest.mark.parametrize("guard", [raising_guard, silent_guard, refusing_guard, blocking_guard])
 async def test_a_guard_that_does_not_allow_blocks(guard: Any) -> None:
     registry, ran = tool(guards=[CallableGuard(guard)])

@@ -134,7 +134,7 @@ def test_a_json_value_is_copied_as_it_is(value: Any) -> None:
     assert plain(value) == value
 
 
-@given(st.recursive(st.none() | st.binary() | st.floats() | st.characters(categories=["Cs", "Ll"]), st.lists))
+@given(st.recursive(st.none() | st.binary(max_size=1) | st.floats() | st.sampled_from(["a", "\ud800"]), st.lists))
 def test_a_value_has_a_canonical_form_or_is_refused(value: Any) -> None:
     from agent_adapter.approval.digest import canonical_json
 

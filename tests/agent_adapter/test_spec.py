@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 
 from agent_adapter import ToolContext, ToolSpec, ToolUsageError
 from agent_adapter.values import JsonObject
@@ -78,6 +78,9 @@ def two_contexts(a: ToolContext, b: ToolContext) -> None: ...
 def wrong_default(amount: int = "much") -> None: ...  # pyright: ignore[reportArgumentType]
 
 
+def secret(password: SecretStr) -> None: ...
+
+
 def unreadable(thing: object | ToolSpec) -> None: ...
 
 
@@ -89,6 +92,8 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (wrong_default, {}, "default of 'amount' is not a valid argument"),
     (unreadable, {}, "no argument schema can be made"),
     (send, {"arguments": Other}, "differ in more"),
+    (secret, {}, "an argument is a secret type"),
+    (send, {"arguments": dict}, "no pydantic model"),
     (send, {"effect": "delete"}, "effect is 'delete'"),
     (send, {"confirm": "yes"}, "confirm is 'yes'"),
     (send, {"retries": 1}, "would make a write run twice"),
