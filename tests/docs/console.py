@@ -6,7 +6,9 @@ Its exit code is 0, or the one that a comment at its end tells the reader: `# ex
 from __future__ import annotations
 
 import difflib
+import os
 import re
+import signal
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,17 +92,21 @@ def _run(line: str, stage: Stage, document: Path) -> tuple[int, str]:
     )
     # The output goes to a file: a process left in the background must not hold a pipe, and so the test, open.
     with place.output.open("w+b") as output:
-        ended = subprocess.run(
+        shell = subprocess.Popen(
             ["bash", "-c", script],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             env=place.environment,
-            timeout=DEADLINE_SECONDS,
-            check=False,
+            start_new_session=True,
         )
+        try:
+            shell.wait(DEADLINE_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(shell.pid, signal.SIGKILL)
+            shell.wait()
         output.seek(0)
-        return ended.returncode, output.read().decode(errors="replace")
+        return shell.returncode, output.read().decode(errors="replace")
 
 
 def _difference(expected: str, printed: str) -> str:
