@@ -74,7 +74,7 @@ async def demo(screen: Screen, person: Person) -> None:
         screen.server(server, client)
         model, environment = stack.enter_context(chosen_model())
         screen.fact("Model", model)
-        screen.fact("Agent", "shop-helper; loading examples/shop_helper")
+        screen.fact("Agent", "shop-helper, from examples/shop_helper")
         settings = demo_settings(server)
         worker = running_worker(client, settings, [read_project(SHOP)], environment=environment)
         await stack.enter_async_context(worker)
@@ -220,7 +220,7 @@ class Screen:
         self._web_ui: str | None = None
 
     def fact(self, label: str, text: str, *, indent: int = 0, style: str = "") -> None:
-        line = Text(f"{'':{indent}}{label:<{13 - indent}}", style="dim")
+        line = Text(f"{'':{indent}}{label:<{12 - indent}}", style="dim")
         self._console.print(line.append(text, style=style or "not dim"))
 
     def server(self, server: TemporalServer, client: Client) -> None:

@@ -11,10 +11,11 @@ import sys
 import time
 import uuid
 from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from agentvisor.host.dev_server import TemporalServer
 
 DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
 _PRIVATE = re.compile(r"^(TEMPORAL_|GOOGLE_|GEMINI_|AGENTVISOR_|DEMO_|SHOP_|NO_COLOR|FORCE_COLOR|COLUMNS)")
@@ -32,7 +33,7 @@ class Marked:
     def environment(self, **more: str) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not _PRIVATE.match(name)}
         name, _, value = self._mark.partition("=")
-        return {**kept, name: value, "TERM": "xterm", **more}
+        return {**kept, name: value, "TERM": "xterm", "AGENTVISOR_LEG_GUESTS": "1", **more}
 
     def left(self) -> list[str]:
         """Command lines of the processes that are still there."""
@@ -49,6 +50,12 @@ class Marked:
 @pytest.fixture
 def marked() -> Marked:
     return Marked()
+
+
+@pytest.fixture
+def address(temporal_server: TemporalServer) -> str:
+    """Of a server that runs already."""
+    return temporal_server.connection.resolved().address or ""
 
 
 def run_demo(marked: Marked, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -75,31 +82,25 @@ class Terminal:
         deadline = time.monotonic() + _PATIENCE
         while self.shown.count(text) < times:
             assert time.monotonic() < deadline, self.shown
-            self._read()
+            assert self._reads(), self.shown
 
     def type(self, text: str) -> None:
         os.write(self._descriptor, f"{text}\n".encode())
 
     def ended(self) -> int:
         """Exit code, after everything was read."""
-        with _end_of_terminal():
-            while True:
-                self._read()
+        while self._reads():
+            pass
         return self.process.wait(_PATIENCE)
 
-    def _read(self) -> None:
-        got = os.read(self._descriptor, 4096)
-        if not got:
-            raise OSError
+    def _reads(self) -> bool:
+        """Read on; False at the end, which a terminal tells as an error."""
+        try:
+            got = os.read(self._descriptor, 4096)
+        except OSError:
+            return False
         self.shown += got.decode(errors="replace")
-
-
-@contextmanager
-def _end_of_terminal() -> Generator[None]:
-    try:
-        yield
-    except OSError:
-        return
+        return bool(got)
 
 
 @pytest.fixture
@@ -147,16 +148,17 @@ def test_without_a_terminal_it_approves_and_shows_what_happened(marked: Marked) 
     assert marked.left() == []
 
 
-def test_an_edit_changes_the_amount(marked: Marked) -> None:
-    done = run_demo(marked, DEMO_DECISION="edit")
+def test_an_edit_changes_the_amount(marked: Marked, address: str) -> None:
+    done = run_demo(marked, DEMO_DECISION="edit", TEMPORAL_ADDRESS=address)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Invoice INV-A-1001 over EUR 134.10 went to ana@example.com." in done.stdout
     assert marked.left() == []
 
 
-def test_a_denial_is_what_the_agent_reports(marked: Marked) -> None:
-    done = run_demo(marked, DEMO_DECISION="deny")
+def test_a_denial_is_what_the_agent_reports(marked: Marked, address: str) -> None:
+    done = run_demo(marked, DEMO_DECISION="deny", TEMPORAL_ADDRESS=address)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{address}, was there already" in done.stdout
     assert "The invoice for order A-1001 was not sent" in done.stdout
     assert "run_tool" not in done.stdout
     assert marked.left() == []

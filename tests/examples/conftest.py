@@ -1,3 +1,0 @@
-from tests.fixtures.gemini import gemini
-
-__all__ = ["gemini"]
