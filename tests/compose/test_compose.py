@@ -11,6 +11,8 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+import worker
+
 ROOT = Path(__file__).parents[2]
 SCHEMA = Path(__file__).with_name("schema") / "compose-spec.json"
 
@@ -102,10 +104,12 @@ def test_the_worker_finds_the_server_and_its_namespace(compose: dict[str, Any]) 
 
 
 def test_the_worker_hosts_a_project_that_is_in_its_image(compose: dict[str, Any]) -> None:
-    option, project = compose["services"]["worker"]["command"]
-    assert option == "--project"
+    command = compose["services"]["worker"]["command"]
+    assert 'ENTRYPOINT ["python", "worker.py"]' in _dockerfile()
+    with worker.main.make_context("worker.py", list(command)) as context:
+        (project,) = context.params["folders"]
     assert "COPY examples /projects" in _dockerfile()
-    assert (ROOT / "examples" / Path(project).relative_to("/projects") / "agent.yaml").is_file()
+    assert (ROOT / "examples" / project.relative_to("/projects") / "agent.yaml").is_file()
 
 
 def test_the_image_holds_all_that_the_wheel_holds() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import click
 import pytest
 
+import worker
 from agentvisor.host.settings import Settings
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
@@ -26,6 +28,11 @@ def test_every_default_is_documented(monkeypatch: pytest.MonkeyPatch) -> None:
         for name, value in ((name.upper(), value) for name, value in Settings())
     }
     assert expected == DOCUMENTED
+
+
+def test_every_option_of_the_worker_is_documented() -> None:
+    options = {name for option in worker.main.params if isinstance(option, click.Option) for name in option.opts}
+    assert set(re.findall(r"^\| `(--[a-z-]+)` \|", DOCUMENT, re.MULTILINE)) == options
 
 
 def _written(value: object) -> str:
