@@ -1,8 +1,9 @@
-"""All threads of a namespace, from Temporal's visibility; with and without registered search attributes."""
+"""The threads of a task queue, from Temporal's visibility; with and without registered search attributes."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Collection
 from datetime import datetime
 
@@ -17,6 +18,8 @@ from workflows.messages import Interrupt, InterruptKind, ThreadView
 
 WORKFLOW_TYPE = "ThreadWorkflow"
 _AT_ONCE = 16
+_PLAIN = re.compile(r"[^'\"\\\x00-\x1f]*")
+"""What a visibility query finds again as it was written; no way of quoting the rest works on every store."""
 _OPEN = "ExecutionStatus = 'Running'"
 _LATEST = "ExecutionStatus != 'ContinuedAsNew'"
 _CLOSED = f"ExecutionStatus != 'Running' AND {_LATEST}"
@@ -93,6 +96,8 @@ class Catalog:
     async def _executions(self, clause: str, *, agent: str | None, waiting: bool) -> AsyncIterator[WorkflowExecution]:
         """The matching executions and, since nobody labelled them, those without labels."""
         query = f"WorkflowType = '{WORKFLOW_TYPE}' AND {clause}"
+        if _PLAIN.fullmatch(self._task_queue):
+            query += f" AND TaskQueue = '{self._task_queue}'"
         labelled = _labelled(await self._attributes.names(), agent=agent, waiting=waiting)
         try:
             async for execution in self._search(query + labelled):
@@ -133,16 +138,11 @@ def _labelled(names: frozenset[str], *, agent: str | None, waiting: bool) -> str
     if AGENT_NAME not in names:
         return ""
     clauses: list[str] = []
-    if agent is not None:
-        clauses.append(f"{AGENT_NAME} = {_quoted(cut(agent))}")
+    if agent is not None and _PLAIN.fullmatch(cut(agent)):
+        clauses.append(f"{AGENT_NAME} = '{cut(agent)}'")
     if waiting and WAITING_SINCE in names:
         clauses.append(f"{WAITING_SINCE} IS NOT NULL")
     return f" AND ({AGENT_NAME} IS NULL OR ({' AND '.join(clauses)}))" if clauses else ""
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def _line(execution: WorkflowExecution, labels: Labels, status: ListedStatus) -> ListedThread:

@@ -1,4 +1,4 @@
-"""All threads of a namespace: create one, find one, list them, see what they wait for."""
+"""The threads of a task queue: create one, find one, list them, see what they wait for."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ from workflows.messages import InterruptKind, Options, StartThread
 
 
 class Threads:
-    """Threads, over a Temporal client that is connected already. Holds nothing that must be closed."""
+    """The threads of one task queue, over a Temporal client that is connected already. Holds nothing to be closed.
+
+    A handle (`get`) reaches a thread of any task queue.
+    """
 
     def __init__(self, client: Client, *, task_queue: str = "agentvisor") -> None:
         self._client = client
