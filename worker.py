@@ -6,7 +6,6 @@ Where Temporal is, is configured as for every Temporal tool (TEMPORAL_ADDRESS, T
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
 import sys
@@ -32,6 +31,7 @@ from agentvisor.host.guest import NoGuestError
 from agentvisor.host.guests import GuestProcesses
 from agentvisor.host.search_attributes import register_search_attributes
 from agentvisor.host.settings import Settings
+from agentvisor.logs import log_to_stderr
 from agentvisor.project import Project, ProjectError, read_project
 from client.connection import Connection, connect
 from client.errors import ThreadsError
@@ -136,7 +136,7 @@ def main(folders: tuple[Path, ...], dev: bool) -> None:
     """Host agent projects on Temporal until interrupted."""
     try:
         settings = Settings()
-        _log_to_stderr(settings)
+        log_to_stderr(settings.log_level)
         projects = [read_project(folder) for folder in folders]
         _run(_until_interrupted(settings, projects, dev=dev), settings)
     except _FOR_PEOPLE as problem:
@@ -197,24 +197,6 @@ def _run(work: Coroutine[Any, Any, None], settings: Settings) -> None:
 
 def _say(text: str) -> None:
     click.echo(f"worker: {text}", err=True)
-
-
-def _log_to_stderr(settings: Settings) -> None:
-    """Plain tracebacks: the rich ones print local variables, and with them arguments and state."""
-    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
-    logging.basicConfig(level=max(level, logging.WARNING), stream=sys.stderr)
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
-            structlog.dev.ConsoleRenderer(
-                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
-            ),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
 
 
 if __name__ == "__main__":
