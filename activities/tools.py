@@ -81,7 +81,9 @@ class GuestToolActivities(ToolActivities):
     @activity.defn
     async def check_args(self, request: CheckArgs) -> CheckedArgs:
         end = await self._asked_about("check", request, CheckEnd)
-        return CheckedArgs(args=end.args, fingerprint=end.fingerprint, code=end.code, message=end.message)
+        return CheckedArgs(
+            args=end.args, fingerprint=end.fingerprint, summary=end.summary, code=end.code, message=end.message
+        )
 
     @activity.defn
     async def probe_tool(self, request: ProbeTool) -> Probed:

@@ -235,6 +235,7 @@ class CheckEnd(Frame):
 
     args: JsonObject | None = None
     fingerprint: str = ""
+    summary: str | None = None
     code: str | None = None
     message: str | None = None
 

@@ -570,6 +570,7 @@ class CheckedArgs(Message):
 
     args: JsonObject | None = None
     fingerprint: str = ""
+    summary: str | None = None
     code: str | None = None
     message: str | None = None
 

@@ -13,6 +13,7 @@ from workflows.events import WaitingCall
 from workflows.messages import (
     CallAnswer,
     CallView,
+    CheckedArgs,
     Done,
     Handed,
     InterruptKind,
@@ -107,6 +108,13 @@ class Call(BaseModel):
             branch=self.branch,
             author=self.author,
         )
+
+    def edited(self, checked: CheckedArgs) -> Call:
+        """The call with arguments a person gave, as the tool's own checks left them."""
+        about: JsonObject = {"summary": checked.summary}
+        if checked.fingerprint:
+            about["fingerprint"] = checked.fingerprint
+        return self.model_copy(update={"args": checked.args or {}, "pause": self.pause.model_copy(update=about)})
 
     def digest(self, *, thread_id: str, run_id: str) -> str:
         """What a permission for this call, as it is now, is bound to."""

@@ -256,22 +256,18 @@ class ThreadHandlers:
         return call
 
     async def _approve(self, call: Call, decision: Decide) -> None:
-        ledger, args, fingerprint = self._thread.ledger, call.args, call.pause.fingerprint
+        ledger, wanted = self._thread.ledger, call
         if decision.edited_args is not None:
             ledger.reserve(decision.approval_id, by=decision.by, at=workflow.time())
             try:
-                checked = await self._checked(call, decision.edited_args)
+                wanted = call.edited(await self._checked(call, decision.edited_args))
             except Refused:
                 ledger.release(decision.approval_id)
                 raise
-            args, fingerprint = checked.args or {}, checked.fingerprint or fingerprint
-        self._mint(call, decision.approval_id, args=args, fingerprint=fingerprint, by=decision.by)
+        self._mint(call, decision.approval_id, wanted=wanted, by=decision.by)
 
-    def _mint(self, call: Call, approval_id: str, *, args: JsonObject, fingerprint: str, by: str) -> None:
-        """The only place where a token is made: bound to this call, as it will be made."""
-        wanted = call.model_copy(
-            update={"args": args, "pause": call.pause.model_copy(update={"fingerprint": fingerprint})}
-        )
+    def _mint(self, call: Call, approval_id: str, *, wanted: Call, by: str) -> None:
+        """The only place where a token is made: bound to the call as it will be made."""
         run = self._thread.current
         try:
             digest = wanted.digest(thread_id=self._thread_id, run_id=run.run_id if run else "")
@@ -349,7 +345,7 @@ class ThreadHandlers:
             thread.ledger.close(call.approval_id)
         call.interrupt = None
         thread.ask(run, call, at=workflow.time())
-        self._mint(call, call.approval_id or "", args=call.args, fingerprint=call.pause.fingerprint, by=by)
+        self._mint(call, call.approval_id or "", wanted=call, by=by)
 
 
 def _progress(call: Call, answer: LongRunningAnswer) -> str:

@@ -55,6 +55,7 @@ class Checked:
     fingerprint: str
     needs_approval: bool
     digest: str = ""
+    summary: str | None = None
 
 
 class NotStarted(Exception):
@@ -104,8 +105,13 @@ class OneCall:
         """Validate, guard and judge; no effect. Raises ModelError or NotStarted."""
         if isinstance(self.tool, AdapterTool):
             prepared = await self.tool.executor.prepare(self.tool.spec, self.asked.args, self.bound())
-            digest = prepared.digest(self.bound())
-            return Checked(prepared.arguments, self.fingerprint, prepared.needs_approval, digest)
+            return Checked(
+                prepared.arguments,
+                self.fingerprint,
+                prepared.needs_approval,
+                digest=prepared.digest(self.bound()),
+                summary=self.tool.spec.summary_of(prepared.arguments),
+            )
         args = checked_arguments(self.tool, self.asked.args)
         try:
             asks = await judged(own_of(self.tool).rule, args, self.context)
@@ -156,7 +162,7 @@ class Calls:
                 return CheckEnd(code=refused.failed.code, message=refused.failed.message)
             except AdapterError as error:
                 return CheckEnd(code=error.kind, message=error.message)
-            return CheckEnd(args=checked.args, fingerprint=checked.fingerprint)
+            return CheckEnd(args=checked.args, fingerprint=checked.fingerprint, summary=checked.summary)
 
     async def probe(self, asked: RunCall, request: Request) -> ProbeEnd:
         """What became of the call, as far as its tool's probe knows.

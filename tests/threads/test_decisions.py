@@ -45,6 +45,9 @@ async def test_edited_arguments_are_what_the_tool_gets(scene: Scene) -> None:
     await scene.ended(thread, run_id)
     assert await scene.payloads("pay") == [{"amount": 50}]
     assert (await thread.state())["paid"] == 50
+    summaries = [event.user_metadata.summary.data for event in (await scene.history(thread)).events]
+    assert b'"pay: pays 50"' in summaries
+    assert b'"pay: pays 5"' not in summaries
     await scene.keep_history(thread, "approved-with-edit")
 
 
