@@ -63,9 +63,9 @@ def _decide(interrupt: Interrupt) -> Iterator[str]:
     yield "To deny:"
     yield _sent(approval_id=interrupt.id, approved=False, reason="…")
     if interrupt.editable:
-        edited = interrupt.arguments if len(_json(interrupt.arguments)) <= _MAX_JSON else {"…": "…"}
-        yield "To approve with other arguments, change them here; all are sent:"
-        yield _sent(approval_id=interrupt.id, approved=True, edited_args=edited)
+        args = interrupt.arguments if len(_json(interrupt.arguments)) <= _MAX_JSON else {"…": "…"}
+        yield "To approve other arguments in place of these:"
+        yield _block(_json({"approval_id": interrupt.id, "approved": True, "edited_args": args}))
 
 
 def _answer(interrupt: Interrupt) -> Iterator[str]:

@@ -1,0 +1,40 @@
+"""The shop helper on a real worker, and a browser that sees Temporal's Web UI."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from selenium.webdriver import Chrome
+from temporalio.client import Client
+
+from agentvisor.host.settings import Settings
+from agentvisor.local_gemini import LocalGemini, load_script
+from agentvisor.project import read_project
+from client import Threads
+from tests.browser.chromium import chromium, missing
+from worker import running_worker
+
+_SHOP = Path(__file__).parents[2] / "examples" / "shop_helper"
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Generator[Chrome]:
+    """One browser for all tests."""
+    if lacking := missing():
+        pytest.skip(lacking)
+    with chromium(tmp_path_factory.mktemp("chromium")) as driver:
+        yield driver
+
+
+@pytest_asyncio.fixture(scope="session")
+async def shop(client: Client) -> AsyncGenerator[Threads]:
+    """Threads whose worker hosts the shop helper; its model is the local one."""
+    settings = Settings(task_queue="shop", workflow_sandbox=True, leg_guests=1, graceful_shutdown=5)
+    with LocalGemini(load_script(_SHOP / "shop.yaml")) as model:
+        environment = {**os.environ, **model.env()}
+        async with running_worker(client, settings, [read_project(_SHOP)], environment=environment):
+            yield Threads(client, task_queue=settings.task_queue)
