@@ -7,20 +7,29 @@ from typing import Any, cast
 
 from google.adk.agents import BaseAgent, LlmAgent
 from google.adk.tools import AgentTool, BaseTool
+from google.adk.workflow import Workflow
 
 
 def all_agents(root: Any) -> Iterator[BaseAgent]:
-    """Every agent of the tree and those that AgentTools wrap, each once."""
+    """Every agent of the tree, of workflows in it, and those that AgentTools wrap; each once."""
     seen: set[int] = set()
-    waiting = [root]
+    waiting: list[Any] = [root]
     while waiting:
-        agent = waiting.pop(0)
-        if id(agent) in seen or not isinstance(agent, BaseAgent):
+        node = waiting.pop(0)
+        if id(node) in seen:
             continue
-        seen.add(id(agent))
-        yield agent
-        waiting += agent.sub_agents
-        waiting += [tool.agent for tool in static_tools(agent) if isinstance(tool, AgentTool)]
+        seen.add(id(node))
+        if isinstance(node, BaseAgent):
+            yield node
+        waiting += _children(node)
+
+
+def _children(node: Any) -> list[Any]:
+    if isinstance(node, Workflow):
+        return list(node.graph.nodes) if node.graph else []
+    if not isinstance(node, BaseAgent):
+        return []
+    return [*node.sub_agents, *(tool.agent for tool in static_tools(node) if isinstance(tool, AgentTool))]
 
 
 def static_tools(agent: Any) -> list[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 
 from google.genai.errors import APIError
 
@@ -47,17 +46,20 @@ def agent_failure(error: BaseException) -> LegFailed:
 
 def root_cause(error: BaseException) -> BaseException:
     """ADK wraps what a plugin raises."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return error
+    causes = [error]
+    while (cause := causes[-1].__cause__) is not None and cause not in causes:
+        causes.append(cause)
+    return causes[-1]
 
 
-def chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception and what it was raised from."""
-    found: BaseException | None = error
-    while found is not None:
-        yield found
-        found = found.__cause__ or found.__context__
+def chain(error: BaseException) -> list[BaseException]:
+    """An exception and what it was raised from or in, each once: ADK's chains have rings."""
+    found: list[BaseException] = []
+    following: BaseException | None = error
+    while following is not None and following not in found:
+        found.append(following)
+        following = following.__cause__ or following.__context__
+    return found
 
 
 def without_secrets(text: str) -> str:

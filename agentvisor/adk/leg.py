@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import structlog
-from google.adk.agents import LlmAgent
+from google.adk.agents import BaseAgent, LlmAgent
 from google.adk.events import Event
 from google.genai import types
 
@@ -136,6 +136,8 @@ class Leg:
             if call is None:
                 continue
             agent = find_agent(self._runner.agent, call.author)
+            if agent is None and not isinstance(self._runner.agent, BaseAgent):
+                continue  # a workflow may make its nodes as it runs
             if agent is None:
                 text = f"The agent {call.author!r} that waits is no longer in the project. Start a new run."
                 raise HandedRefused("agent-not-found", text)

@@ -30,15 +30,15 @@ class Telling:
 
     @property
     def errors(self) -> list[Event]:
-        """Error events that nothing followed in their branch."""
-        return list(self._errors)
+        """Error events after which their branch said nothing more."""
+        return [event for event in self._errors if event.error_code]
 
     def stored(self, event: Event) -> None:
         """An event was appended to the session."""
         if self.credential_asked or asks_for_credential(event):
             self.credential_asked = True  # what follows belongs to a turn that must not be told
             self.in_order = False
-        elif event.error_code:
+        elif event.error_code or self._only_ends_what_failed(event):
             self._errors.append(event)
         else:
             self._release(event)
@@ -49,6 +49,11 @@ class Telling:
         for event in [*self._waiting, *self._errors]:
             self._tell_now(event)
         self._waiting, self._errors = [], []
+
+    def _only_ends_what_failed(self, event: Event) -> bool:
+        """ADK notes the end of an agent also where its model failed. As progress it would say that the run is over."""
+        says_nothing = event.content is None and event.output is None
+        return says_nothing and any(_is_within(error.branch, event.branch) for error in self._errors)
 
     def _release(self, event: Event) -> None:
         """The branch of an error went on: the error is history."""

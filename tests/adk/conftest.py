@@ -33,14 +33,14 @@ def effects(effects_server: EffectsServer) -> Effects:
 
 
 @pytest.fixture(scope="session")
-async def zoo(model: LocalGemini, effects: Effects, tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Guests]:
+def zoo(model: LocalGemini, effects: Effects, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guests]:
     """Fresh guests of the zoo."""
     project = tmp_path_factory.mktemp("zoo")
     shutil.copy(ZOO / "agent.py", project / "agent.py")
     effects.install(project)
     guests = Guests(project, {**model.env(), **effects.env()})
     yield guests
-    await guests.end()
+    guests.end()
 
 
 @pytest.fixture

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import signal
 import socket
+import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -39,25 +42,29 @@ DEADLINE = 60.0
 class GuestProcess:
     """A guest and the host's end of its channel."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self.process = process
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
         self.alive = 0
         self.hello: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
         self.channel: Channel
 
     @classmethod
-    async def start(cls, project: Path, environment: Mapping[str, str]) -> GuestProcess:
+    async def over(cls, sock: socket.socket, pid: int) -> GuestProcess:
+        guest = cls(pid)
+        guest.channel = await Channel.over(sock, on_note=guest._noted)
+        return guest
+
+    @classmethod
+    async def start(cls, project: Path, environment: Mapping[str, str] | None = None) -> GuestProcess:
+        """Start one as a host does."""
         ours, theirs = socket.socketpair()
-        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         command = [sys.executable, "-P", "-m", "agentvisor.adk.runner"]
         arguments = ["--fd", str(theirs.fileno()), "--project", str(project)]
         process = await asyncio.create_subprocess_exec(
-            *command, *arguments, pass_fds=[theirs.fileno()], env={**inherited, **environment}
+            *command, *arguments, pass_fds=[theirs.fileno()], env={**inherited(), **(environment or {})}
         )
         theirs.close()
-        guest = cls(process)
-        guest.channel = await Channel.over(ours, on_note=guest._noted)
-        return guest
+        return await cls.over(ours, process.pid)
 
     def _noted(self, note: JsonObject) -> None:
         if not self.hello.done():
@@ -70,42 +77,63 @@ class GuestProcess:
     async def ask(self, op: str, model: BaseModel, result: type[Answer], **more: Any) -> Answer:
         return await asyncio.wait_for(self.channel.ask(op, model, result, **more), DEADLINE)
 
+    async def gone(self) -> None:
+        """Wait until the process has ended."""
+        async with asyncio.timeout(DEADLINE):
+            while _exists(self.pid):  # noqa: ASYNC110 - no child of ours
+                await asyncio.sleep(0.01)
+
     async def end(self) -> None:
         """The host goes away; the guest must follow."""
         self.channel.close()
-        await asyncio.wait_for(self.process.wait(), DEADLINE)
+        await self.gone()
 
     def kill(self) -> None:
-        self.process.kill()
+        os.kill(self.pid, signal.SIGKILL)
+
+
+def inherited() -> dict[str, str]:
+    """The environment of guests: they may keep compiled modules."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
+def _exists(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 class Guests:
-    """Fresh guests of one project; the next one is warmed up meanwhile."""
+    """Fresh guests, forked from a process that has imported ADK."""
 
     def __init__(self, project: Path, environment: Mapping[str, str]) -> None:
         self._project = project
         self._environment = environment
-        self._next: asyncio.Task[GuestProcess] | None = None
+        self._control, theirs = socket.socketpair()
+        zygote = Path(__file__).with_name("zygote.py")
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", str(zygote), str(theirs.fileno())], pass_fds=[theirs.fileno()], env=inherited()
+        )
+        theirs.close()
 
-    async def take(self) -> GuestProcess:
-        if self._next is None:
-            self._start()
-        assert self._next
-        guest = await self._next
-        self._start()
+    async def take(self, project: Path | None = None) -> GuestProcess:
+        ours, theirs = socket.socketpair()
+        asked = {"project": str(project or self._project), "environment": dict(self._environment)}
+        socket.send_fds(self._control, [json.dumps(asked).encode()], [theirs.fileno()])
+        theirs.close()
+        pid = await asyncio.wait_for(asyncio.to_thread(self._control.recv, 100), DEADLINE)
+        guest = await GuestProcess.over(ours, int(pid))
         await guest.ready()
         return guest
 
-    def _start(self) -> None:
-        self._next = asyncio.ensure_future(GuestProcess.start(self._project, self._environment))
-
-    async def end(self) -> None:
-        if self._next:
-            await (await self._next).end()
+    def end(self) -> None:
+        self._control.close()
+        self._process.wait(DEADLINE)
 
     @asynccontextmanager
-    async def fresh(self) -> AsyncGenerator[GuestProcess]:
-        guest = await self.take()
+    async def fresh(self, project: Path | None = None) -> AsyncGenerator[GuestProcess]:
+        guest = await self.take(project)
         try:
             yield guest
         finally:

@@ -12,7 +12,7 @@ from tests.fixtures.gemini import assert_well_formed, call, transcript
 async def test_a_guest_says_what_it_loaded_and_that_it_lives(guest: GuestProcess) -> None:
     hello = await guest.ready()
     assert hello.error is None
-    assert hello.pid == guest.process.pid
+    assert hello.pid == guest.pid
     assert {agent.name for agent in hello.agents} >= {"single", "chief", "chain", "pair"}
     single = next(agent for agent in hello.agents if agent.name == "single")
     assert {"pay", "refund", "ask_warehouse", "remember"} <= set(single.tools)

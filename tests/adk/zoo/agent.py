@@ -178,7 +178,9 @@ MODEL = "gemini-2.5-flash"
 
 
 def agent(name: str, **more: Any) -> LlmAgent:
-    return LlmAgent(name=name, model=MODEL, description=f"{name} helps.", tools=tools(), **more)
+    return LlmAgent(
+        name=name, model=MODEL, description=f"{name} helps.", instruction=f'Be "{name}".', tools=tools(), **more
+    )
 
 
 register_agent(agent("single", after_tool_callback=after_tool))
@@ -198,7 +200,10 @@ register_agent(LoopAgent(name="circle", sub_agents=[agent("round")], max_iterati
 register_agent(
     Workflow(
         name="flowing",
-        edges=[(START, source := agent("source")), (source, LlmAgent(name="sink", model=MODEL, instruction="End it."))],
+        edges=[
+            (START, source := agent("source")),
+            (source, LlmAgent(name="sink", model=MODEL, instruction='Be "sink".')),
+        ],
     )
 )
 register_agent(ParallelAgent(name="pair", sub_agents=[agent("left"), agent("right")]))
