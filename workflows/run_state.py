@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -27,6 +28,9 @@ from workflows.messages import (
     Usage,
     as_object,
 )
+
+KEPT_CALLS = 50
+MAX_KEPT_ARGUMENTS = 1024
 
 CallStatus = Literal["waiting", "ready", "running", "unknown", "settled"]
 
@@ -181,6 +185,13 @@ class Call(BaseModel):
         """What stands beside `confirmed` in the response of a tool call; empty while it waits."""
         return as_object((self.response or {}).get("payload")) if self.kind == "tool" else {}
 
+    def brief(self) -> CallView:
+        """What is remembered of the call after its turn."""
+        small = len(json.dumps(self.args)) <= MAX_KEPT_ARGUMENTS
+        return CallView(
+            id=self.key, tool=self.tool, arguments=self.args if small else {}, status=self.outcome, by=self.by
+        )
+
     def view(self) -> CallView:
         """The call as the `run` query shows it."""
         return CallView(
@@ -205,6 +216,7 @@ class CurrentRun(BaseModel):
     first: int
     handed: Handed
     calls: list[Call] = []
+    past: list[CallView] = []
     asked: int = 0
     made: int = 0
     temp: JsonObject = {}
@@ -217,6 +229,14 @@ class CurrentRun(BaseModel):
     def open_calls(self) -> list[Call]:
         """The calls without a response."""
         return [call for call in self.calls if call.response is None]
+
+    def retire_calls(self) -> None:
+        """The calls of the turn have their place in the session; of the last 50, it is remembered how they ended."""
+        self.past, self.calls = self.retired(), []
+
+    def retired(self) -> list[CallView]:
+        """How the paused calls of the run ended; big arguments and results are in the session only."""
+        return [*self.past, *(call.brief() for call in self.calls)][-KEPT_CALLS:]
 
     def call_of_interrupt(self, interrupt_id: str) -> Call | None:
         """The call that waits under this interrupt id (approvals are in the ledger)."""

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
+from temporalio.api.failure.v1 import ApplicationFailureInfo, Failure
 from temporalio.common import RawValue, RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError
 
@@ -63,13 +64,25 @@ _MAX_PROGRESS = 100
 _ANSWERS: TypeAdapter[Answer] = TypeAdapter(Answer)
 
 
+class RefusedRequest(ApplicationError):
+    """A refusal as its sender reads it: message and kind. The Web UI would show a stack trace to people, so none."""
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(str(refused), type=refused.kind, non_retryable=True)
+
+    @property
+    def failure(self) -> Failure:
+        about = ApplicationFailureInfo(type=self.type or "", non_retryable=True)
+        return Failure(message=self.message, application_failure_info=about)
+
+
 @contextmanager
 def for_people() -> Generator[None]:
     """A refusal becomes the ApplicationError its sender reads; its type is the kind."""
     try:
         yield
     except Refused as refused:
-        raise ApplicationError(str(refused), type=refused.kind, non_retryable=True) from None
+        raise RefusedRequest(refused) from None
 
 
 class ThreadHandlers:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, cast
@@ -177,7 +176,7 @@ class ThreadState(BaseModel):
                 last=self.log.end.count,
                 usage=run.usage,
                 legs=run.legs,
-                calls=[_brief(call) for call in run.calls],
+                calls=run.retired(),
             )
         )
 
@@ -231,7 +230,10 @@ class ThreadState(BaseModel):
         done = isinstance(result.outcome, Answered | Paused)
         stored = any(_is_message(event) for event in events)
         run.handed = Handed() if done or stored else run.handed.model_copy(update={"answers": ()})
-        run.calls = [] if done else without_response(run.calls, events)
+        if done:
+            run.retire_calls()
+        else:
+            run.calls = without_response(run.calls, events)
         if isinstance(result.outcome, Paused):
             run.attributes = result.outcome.attributes
             run.calls = [Call.of(waiting, key=run.next_call()) for waiting in waiting_calls(events)]
@@ -242,7 +244,7 @@ class ThreadState(BaseModel):
         """A leg that failed may have stored nothing: what the user said, and calls gave, stays in the session."""
         if run.calls:
             self.append(closing_events(run, event_id=event_id, at=at))
-            run.calls = []
+            run.retire_calls()
         if message is None or any(map(_is_message, self.log.slice(run.first, self.log.end.count))):
             return
         self.append(
@@ -404,9 +406,3 @@ def _is_message(event: Mapping[str, Any]) -> bool:
 
 def _size(queued: QueuedRun) -> int:
     return door.json_bytes(queued.message) + door.json_bytes(queued.state_delta)
-
-
-def _brief(call: Call) -> Any:
-    view = call.view()
-    small = len(json.dumps(view.arguments)) <= 1024
-    return view.model_copy(update={"result": None, "arguments": view.arguments if small else {}})

@@ -116,7 +116,7 @@ def _going_on(state: ThreadState, run: CurrentRun, *, thread_id: str) -> RunView
         queued_at=iso(run.queued_at),
         started_at=iso(run.started_at),
         interrupts=waiting,
-        calls=tuple(call.view() for call in run.calls),
+        calls=(*run.past, *(call.view() for call in run.calls)),
         usage=run.usage,
         legs=run.legs,
     )

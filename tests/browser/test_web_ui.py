@@ -118,7 +118,8 @@ def _decide_wrongly(page: WorkflowPage) -> None:
     page.wait_for_refusal('approved: Input should be a valid boolean. Example: {"approval_id": "ap-1-1"')
     page.write('{"approval_id": "ap-9-9", "approved": true}')
     page.submit()
-    page.wait_for_refusal("Nothing waits as 'ap-9-9'. The query `interrupts` lists what does.")
+    said = page.wait_for_refusal("Nothing waits as 'ap-9-9'. The query `interrupts` lists what does.")
+    assert "File" not in said
 
 
 @pytest.mark.parametrize("name", _PICTURES)

@@ -18,7 +18,7 @@ async def test_a_denial_reaches_the_model_with_its_reason(scene: Scene) -> None:
     receipt = await thread.decide(approval.id, False, reason="not in this month", by="cleo")
     assert (receipt.status, receipt.by) == ("denied", "cleo")
     view = await scene.ended(thread, run_id)
-    assert [call.status for call in view.calls] == []
+    assert [(call.tool, call.status, call.by) for call in view.calls] == [("pay", "denied", "cleo")]
     assert '"message": "not in this month"' in scene.heard(values=True)[-1]
     assert await scene.effects("pay") == 0
     assert "paid" not in await thread.state()
