@@ -81,7 +81,7 @@ class Execution:
         return Tail(self._client, workflow_id(self.thread_id), start)
 
     async def _patiently(self, call: Callable[[timedelta], Awaitable[T]], *, note: str) -> T:
-        """4 s are enough for a worker that is there; one that is seen at work meanwhile is slow and gets more."""
+        """3 s are enough for a worker that is there; one that is seen at work meanwhile is slow and gets more."""
         problem: ThreadsError | None = None
         for patience in (PATIENCE, _MORE_PATIENCE):
             asked_at = datetime.now(UTC)

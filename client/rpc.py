@@ -17,11 +17,11 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from client.errors import Refused, TemporalUnavailable, ThreadClosed, ThreadNotFound, ThreadStuck, TooLarge
 
-PATIENCE = 4.0
-"""Seconds within which a server, and a worker that is there, answer."""
-
-
-RPC_DEADLINE = timedelta(seconds=PATIENCE)
+PATIENCE = 3.0
+"""Seconds within which a worker that is there, and not busy, answers."""
+SERVER_PATIENCE = 5.0
+"""Seconds within which the server answers."""
+RPC_DEADLINE = timedelta(seconds=SERVER_PATIENCE)
 _CONNECTING = 0.5
 """Seconds for connecting again, on top of the deadline of the call itself."""
 
@@ -34,7 +34,7 @@ class Unanswered(TemporalUnavailable):
 
 
 @asynccontextmanager
-async def within(thread_id: str = "", *, patience: float = PATIENCE) -> AsyncGenerator[None]:
+async def within(thread_id: str = "", *, patience: float = SERVER_PATIENCE) -> AsyncGenerator[None]:
     """Raise what Temporal's client raises as a ThreadsError, and TemporalUnavailable when it takes too long.
 
     The calls inside have deadlines of their own; this one ends the attempts to connect again.
@@ -45,8 +45,7 @@ async def within(thread_id: str = "", *, patience: float = PATIENCE) -> AsyncGen
     except (RPCError, WorkflowQueryFailedError, WorkflowUpdateFailedError, RPCTimeoutOrCancelledError) as problem:
         raise _translation(problem, thread_id) from problem
     except TimeoutError as problem:
-        msg = "Temporal cannot be reached. Check the server and --address."
-        raise TemporalUnavailable(msg) from problem
+        raise Unanswered from problem
 
 
 def _translation(problem: Exception, thread_id: str) -> Exception:

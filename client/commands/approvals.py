@@ -11,12 +11,12 @@ from client.commands import show
 from client.commands.command import Group
 from client.commands.exits import Exit
 from client.commands.follow import follow_and_show
-from client.commands.names import JsonObjectType, SettingType, interrupt_name
+from client.commands.names import JsonObjectType, SettingType, interrupt_name, value_instead_of
 from client.commands.session import Session, command, os_user
 from client.commands.terminal import visible
 from client.errors import Refused
 from client.thread import Thread
-from workflows.messages import Interrupt, Json, JsonObject
+from workflows.messages import Interrupt, JsonObject
 
 _NAME = click.argument("name", metavar="THREAD/ID", nargs=-1, required=True, callback=interrupt_name)
 _REASON = click.option("--reason", metavar="TEXT", help="Kept with the decision; a denial's reason reaches the model")
@@ -98,20 +98,21 @@ async def edit(
     *,
     name: tuple[str, str],
     whole: JsonObject | None,
-    settings: tuple[tuple[str, Json], ...],
+    settings: tuple[tuple[str, str], ...],
     reason: str | None,
     by: str | None,
     wait: bool,
 ) -> Exit:
     """Let the call run with other arguments. Without --args and --set an editor opens, on a terminal.
 
-    The arguments are checked as the model's were. What is refused leaves the approval as it was.
+    VALUE is text where the argument was text, else JSON. The arguments are checked as the model's were; what is
+    refused leaves the approval as it was.
     """
     if whole is None:
         thread_id, approval_id = name
         one = await _waiting(session.threads.get(thread_id), approval_id)
         whole = one.arguments if settings else _edited(one)
-    whole = {**whole, **dict(settings)}
+    whole = {**whole, **{key: value_instead_of(whole.get(key), text) for key, text in settings}}
     return await _decide(session, name, approved=True, reason=reason, by=by, wait=wait, edited_args=whole)
 
 

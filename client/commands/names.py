@@ -56,19 +56,25 @@ class JsonObjectType(JsonType):
         return cast("JsonObject", found)
 
 
-class SettingType(click.ParamType[tuple[str, Json]]):
-    """KEY=VALUE; the value is JSON where it can be read so, else text."""
+class SettingType(click.ParamType[tuple[str, str]]):
+    """KEY=VALUE."""
 
     name = "setting"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Json]:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
         key, equals, text = str(value).partition("=")
         if not key or not equals:
             self.fail(f"Write KEY=VALUE, not {str(value)[:80]!r}", param, ctx)
-        try:
-            return key, json.loads(text, parse_constant=_no_constant)
-        except ValueError:
-            return key, text
+        return key, text
+
+
+def value_instead_of(before: Json, text: str) -> Json:
+    """What a person means who types `text` for this value: text stays text, anything else is JSON if it can be."""
+    try:
+        meant = json.loads(text, parse_constant=_no_constant)
+    except ValueError:
+        return text
+    return text if isinstance(before, str) and not isinstance(meant, str) else meant
 
 
 def _no_constant(word: str) -> Any:
