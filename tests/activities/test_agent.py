@@ -80,12 +80,12 @@ async def test_a_cancelled_run_stops_its_leg_and_the_thread_goes_on(hosted: Host
 
 
 async def test_a_model_that_fails_on_every_attempt_ends_the_run_and_keeps_the_message(hosted: Hosted) -> None:
-    hosted.gemini.script([{"no_candidates": True}], user="break it")
+    hosted.gemini.script([{"text": "x", "faults": [{"code": 503}]}], user="break it")
     hosted.gemini.script(["Here."], user="after the break")
     thread = await hosted.threads.create("shop", options=Options(leg_attempts=2))
     view = await hosted.ended(thread, await thread.run("break it"))
     assert view.error
-    assert (view.status, view.error.code) == ("error", "model-stopped")
+    assert (view.status, view.error.code) == ("error", "model-error")
     assert len([request for request in hosted.gemini.requests() if "break it" in str(request.contents)]) == 2
     view = await hosted.ended(thread, await thread.run("after the break"))
     assert (view.status, view.answer) == ("success", "Here.")

@@ -6,7 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from agentvisor.host.guest import GuestStart, NoGuestError
 from agentvisor.host.guests import GuestProcesses
 from agentvisor.project import Project
 from tests.host.hostile_guest import Value
+from tests.host.processes import exists, until
 
 HOSTILE = (sys.executable, "-P", str(Path(__file__).with_name("hostile_guest.py")))
 
@@ -33,20 +34,6 @@ async def guests(
     async with GuestProcesses(start, legs=legs, tools=tools) as processes:
         await until(lambda: len(processes.pids()) == legs + tools + 1)
         yield processes
-
-
-async def until(holds: Callable[[], object], seconds: float = 30.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not holds():  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
-
-
-def exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
 
 
 async def pid_of(processes: GuestProcesses, thread_id: str = "t", pool: Any = "legs") -> int:
@@ -205,8 +192,3 @@ asyncio.run(main())
         assert len(pids) == 3
         host.kill()
         await until(lambda: not any(exists(pid) for pid in pids), 10)
-
-
-def test_the_worker_side_loads_no_agent_framework() -> None:
-    program = "import sys, agentvisor.host.guests; print(sorted(m for m in sys.modules if m.startswith('google.adk')))"
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout.strip() == b"[]"
