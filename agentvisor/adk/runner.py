@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import gc
 import importlib.util
+import logging
 import os
 import select
 import signal
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentvisor.channel import Channel, Handler, JsonObject, Refused, Request
+from agentvisor.logs import log_to_stderr
 from agentvisor.protocol import Alive, Hello
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ def main() -> None:
     sock = socket.socket(fileno=options.fd)
     _end_with_host(sock)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all: the host decides
+    log_to_stderr()
+    logging.getLogger("google_adk").setLevel(logging.ERROR)  # its warnings advise whoever writes a host
     prepare_adk()
     handler, hello = _loaded(options.project)
     gc.collect()
