@@ -14,6 +14,8 @@ from workflows.messages import Interrupt
 
 MAX_TOOLS = 10
 MAX_NAME = 64
+_MAX_NAME_JSON = 180
+"""Bytes of one name in PendingTools: the server terminates a workflow that sets a value of more than 2,048."""
 _MAX_JSON = 2000
 _WORDS = {
     "approval": "Waits for a decision",
@@ -32,7 +34,7 @@ def details(waiting: Sequence[Interrupt]) -> str:
 
 def pending_tools(waiting: Sequence[Interrupt]) -> list[str]:
     """Value of the search attribute PendingTools: names of the tools, each once, cut to what the server takes."""
-    names = list(dict.fromkeys(interrupt.tool[:MAX_NAME] for interrupt in waiting))
+    names = list(dict.fromkeys(_short(_name(interrupt.tool)) for interrupt in waiting))
     return names[:MAX_TOOLS]
 
 
@@ -48,7 +50,7 @@ def call_summary(tool: str, summary: str | None) -> str:
 
 def _one(interrupt: Interrupt) -> str:
     paragraphs = [
-        f"### {_WORDS[interrupt.kind]}: `{_name(interrupt)}` ({interrupt.id})",
+        f"### {_WORDS[interrupt.kind]}: `{_name(interrupt.tool)}` ({interrupt.id})",
         *(_plain(text) for text in (interrupt.summary, interrupt.detail) if text),
         f"Since {_time(interrupt.since)}, {_until(interrupt)}. Arguments:",
         _fenced(interrupt.arguments),
@@ -83,8 +85,14 @@ def _answer(interrupt: Interrupt) -> Iterator[str]:
         yield _sent(interrupt_id=interrupt.id, kind="run_again")
 
 
-def _name(interrupt: Interrupt) -> str:
-    return "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in interrupt.tool[:MAX_NAME])
+def _name(tool: str) -> str:
+    return "".join(letter if letter.isprintable() and letter != "`" else "?" for letter in tool[:MAX_NAME])
+
+
+def _short(name: str) -> str:
+    while len(json.dumps(name)) > _MAX_NAME_JSON:
+        name = name[:-1]
+    return name
 
 
 def _until(interrupt: Interrupt) -> str:

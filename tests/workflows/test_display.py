@@ -98,3 +98,22 @@ def test_long_arguments_are_cut_and_it_says_where_the_rest_is() -> None:
     shown = display.details([interrupt(arguments={"text": "x" * 50_000})])
     assert "the query `interrupts` has all" in shown
     assert len(shown) < 4_000
+
+
+@given(st.lists(st.text(min_size=1), max_size=20) | st.just([f"{n}" + "\U0001f600" * 100 for n in range(20)]))
+def test_pending_tools_fit_into_a_search_attribute(tools: list[str]) -> None:
+    names = display.pending_tools([interrupt(tool=tool) for tool in tools])
+    assert len(names) == len(set(names)) <= 10
+    assert len(json.dumps(names)) < 2048
+    assert all(name.isprintable() for name in names)
+
+
+def test_pending_tools_names_each_tool_once_in_order() -> None:
+    assert display.pending_tools([interrupt(tool=tool) for tool in ("b", "a", "b")]) == ["b", "a"]
+
+
+def test_labels_of_activities_and_timers_are_short() -> None:
+    assert display.call_summary("pay", None) == "pay"
+    assert display.call_summary("pay", "9 EUR to Ana") == "pay: 9 EUR to Ana"
+    assert display.approval_summary("pay", "ap-1-1") == "approval of pay (ap-1-1)"
+    assert len(display.call_summary("x" * 1000, "y" * 1000)) == 200
