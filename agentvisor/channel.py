@@ -15,59 +15,35 @@ protocol or floods the channel is cut off: the channel closes, its requests fail
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from types import NoneType, UnionType
-from typing import Any, NoReturn, TypeVar, cast
+from typing import TypeVar, cast
 
 import structlog
 from pydantic import BaseModel, ValidationError
 
-JsonObject = dict[str, Any]
+from agentvisor.frames import HEADER, Bounds, JsonObject, Refused, body_of, decode, encode
+
 OnNote = Callable[[JsonObject], None]
 Serve = Mapping[str, Callable[[JsonObject], Awaitable[BaseModel]]]
 Answer = TypeVar("Answer", bound=BaseModel)
 
-MIB = 1024 * 1024
-_HEADER = 4
+__all__ = ["Bounds", "Channel", "Gone", "Handler", "JsonObject", "OnNote", "Refused", "Request", "Serve"]
+
 _TEXT = 4000
 _NESTED = 16
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-class Gone(ConnectionError):  # noqa: N818 - it is an event
+class Gone(ConnectionError):
     """The other side has ended. `sent` is false only where not a byte of the request left this process."""
 
     def __init__(self, text: str, *, sent: bool) -> None:
         super().__init__(text)
         self.sent = sent
-
-
-class Refused(Exception):  # noqa: N818 - it is an answer, not a fault
-    """The other side said no, or the message cannot be sent. `kind` is stable, the text is for people."""
-
-    def __init__(self, kind: str, text: str) -> None:
-        super().__init__(text)
-        self.kind = kind
-        self.text = text
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """What one side may cost the other, in bytes. Both ends of a channel use the same."""
-
-    frame: int = 64 * MIB
-    per_request: int = 32 * MIB
-    """Notes and nested requests of one request, all together."""
-    stray: int = MIB
-    """Frames that belong to no open request, within `stray_seconds`."""
-    stray_seconds: float = 10.0
-    unread: int = 256 * MIB
-    """Written here and not yet taken by the other side."""
 
 
 class Request:
@@ -80,7 +56,7 @@ class Request:
 
     def note(self, model: BaseModel) -> None:
         """Send one note. Raises Refused: not JSON, or more than a request may send. Silent once the channel closed."""
-        frame = _encode(["note", self.id, _body(model)], self._channel.bounds)
+        frame = encode(["note", self.id, body_of(model)], self._channel.bounds)
         self._spend(len(frame))
         self._channel.send(frame)
 
@@ -171,7 +147,7 @@ class Channel(asyncio.Protocol):
         """
         self._last_id += 1
         id_ = self._last_id
-        frame = _encode(["ask", id_, op, _body(model), parent.id if parent else None], self.bounds)
+        frame = encode(["ask", id_, op, body_of(model), parent.id if parent else None], self.bounds)
         if parent:
             parent._spend(len(frame))  # pyright: ignore[reportPrivateUsage]
         await self._until_writable(op)
@@ -191,7 +167,7 @@ class Channel(asyncio.Protocol):
 
     def note(self, model: BaseModel) -> None:
         """A note about this process itself (id 0). Raises Refused where the message cannot be sent."""
-        self.send(_encode(["note", 0, _body(model)], self.bounds))
+        self.send(encode(["note", 0, body_of(model)], self.bounds))
 
     def send(self, frame: bytes) -> None:
         """Write an encoded frame; nothing happens once the channel closes."""
@@ -215,7 +191,7 @@ class Channel(asyncio.Protocol):
         try:
             await asyncio.wait([asked.answer])  # unlike `await`, leaves the future alone when it is cancelled
         except asyncio.CancelledError:
-            self.send(_encode(["stop", id_], self.bounds))
+            self.send(encode(["stop", id_], self.bounds))
             if not patience:
                 raise
             done, _ = await asyncio.wait([asked.answer], timeout=patience)
@@ -261,15 +237,15 @@ class Channel(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._buffer += data
         at = 0
-        while len(self._buffer) - at >= _HEADER and not self._transport.is_closing():
-            size = int.from_bytes(self._buffer[at : at + _HEADER], "big")
+        while len(self._buffer) - at >= HEADER and not self._transport.is_closing():
+            size = int.from_bytes(self._buffer[at : at + HEADER], "big")
             if size > self.bounds.frame:
                 self._cut_off(f"a frame of {size} bytes")
-            elif len(self._buffer) - at - _HEADER < size:
+            elif len(self._buffer) - at - HEADER < size:
                 break
             else:
-                self._received(self._buffer[at + _HEADER : at + _HEADER + size])
-                at += _HEADER + size
+                self._received(self._buffer[at + HEADER : at + HEADER + size])
+                at += HEADER + size
         del self._buffer[:at]
 
     def _cut_off(self, why: str) -> None:
@@ -280,15 +256,11 @@ class Channel(asyncio.Protocol):
 
     def _received(self, data: bytearray) -> None:
         try:
-            frame = json.loads(data, parse_constant=_no_constant)
-        except (ValueError, RecursionError):
-            self._cut_off("a frame that is not JSON")
+            kind, *fields = decode(data)
+        except ValueError as problem:
+            self._cut_off(f"a malformed frame: {str(problem)[:100]}")
             return
-        if not _has_known_shape(frame):
-            self._cut_off("a frame of unknown shape")
-            return
-        kind, *fields = frame
-        self._takers[kind](len(data) + _HEADER, *fields)
+        self._takers[kind](len(data) + HEADER, *fields)
 
     def _noted(self, size: int, id_: int, body: JsonObject) -> None:
         asked = self._asked.get(id_)
@@ -360,7 +332,7 @@ class Channel(asyncio.Protocol):
 
     def _refuse_stray(self, id_: int, op: str, size: int) -> None:
         self._count_stray(size)
-        self.send(_encode(["err", id_, "not-allowed", f"Nobody serves {op[:100]!r} here."], self.bounds))
+        self.send(encode(["err", id_, "not-allowed", f"Nobody serves {op[:100]!r} here."], self.bounds))
 
     def _start(self, id_: int, op: str, work: Callable[[], Awaitable[BaseModel]]) -> asyncio.Task[BaseModel]:
         task = asyncio.ensure_future(_awaited(work))
@@ -371,10 +343,10 @@ class Channel(asyncio.Protocol):
     def _served(self, id_: int, op: str, task: asyncio.Task[BaseModel]) -> None:
         del self._serving[id_]
         try:
-            frame = _encode(["ok", id_, _body(task.result())], self.bounds)
+            frame = encode(["ok", id_, body_of(task.result())], self.bounds)
         except (asyncio.CancelledError, Exception) as problem:  # noqa: BLE001 - the asker must learn of every failure
             refused = _as_refusal(op, problem)
-            frame = _encode(
+            frame = encode(
                 ["err", id_, refused.kind, refused.text[:_TEXT].encode(errors="replace").decode()], self.bounds
             )
         self.send(frame)
@@ -384,23 +356,6 @@ class Channel(asyncio.Protocol):
             task.cancel()
         else:
             self._count_stray(size)
-
-
-_SHAPES: dict[str, tuple[type | UnionType, ...]] = {
-    "ask": (int, str, dict, int | NoneType),
-    "ok": (int, dict),
-    "err": (int, str, str),
-    "note": (int, dict),
-    "stop": (int,),
-}
-
-
-def _has_known_shape(frame: Any) -> bool:
-    match frame:
-        case [str(kind), *fields] if kind in _SHAPES and len(fields) == len(_SHAPES[kind]):
-            return all(isinstance(value, shape) for value, shape in zip(fields, _SHAPES[kind], strict=True))
-        case _:
-            return False
 
 
 async def _awaited(work: Callable[[], Awaitable[BaseModel]]) -> BaseModel:
@@ -426,27 +381,3 @@ def _as_refusal(op: str, problem: BaseException) -> Refused:
 def _refused_as_cancelled(answer: asyncio.Future[JsonObject]) -> bool:
     problem = answer.exception()
     return isinstance(problem, Refused) and problem.kind == "cancelled"
-
-
-def _body(model: BaseModel) -> JsonObject:
-    try:
-        return model.model_dump()  # mode="json" would turn NaN into None
-    except ValueError as problem:  # cycles, nesting beyond pydantic's limit
-        raise Refused("not-json", f"{type(model).__name__} cannot be sent: {problem}") from problem
-
-
-def _encode(frame: list[Any], bounds: Bounds) -> bytes:
-    # The json module keeps integers of any size and refuses NaN; orjson writes NaN as null and reads 2**64 as a float.
-    try:
-        data = json.dumps(frame, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
-    except (ValueError, TypeError, RecursionError) as problem:  # NaN, lone surrogates, nesting
-        raise Refused(
-            "not-json", f"The message has no JSON form: {problem}. Send finite numbers and valid text."
-        ) from problem
-    if len(data) > bounds.frame:
-        raise Refused("too-large", f"The message has {len(data)} bytes, the limit is {bounds.frame}. Send less.")
-    return len(data).to_bytes(_HEADER, "big") + data
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(name)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -43,5 +44,6 @@ def test_a_reader_that_has_left_does_not_matter() -> None:
         "import os; from agentvisor.host.exit import leave; reader, writer = os.pipe(); os.close(reader); "
         "os.dup2(writer, 1); print('nobody reads this'); leave(0)"
     )
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    ended = subprocess.run([sys.executable, "-c", program], env=buffered, capture_output=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, b"")
