@@ -81,7 +81,7 @@ async def prepare_call(
                 case Ask(why):
                     reason = reason or why
                 case Block(why):
-                    msg = f"Guard {guard.name!r} stopped {spec.name!r}: {why}. Nothing was run."
+                    msg = f"Guard {guard.name!r} stopped {spec.name!r}: {why.rstrip('. ')}. Nothing was run."
                     raise GuardrailBlocked(msg)
     limit()
     judged = await _judge(spec, arguments, context)

@@ -311,7 +311,8 @@ class ThreadHandlers:
         except ActivityError:
             raise Refused("check-failed", "The edited arguments could not be checked within 10 s. Try again.") from None
         if checked.args is None:
-            text = f"The edited arguments do not do: {checked.message}. The approval still waits."
+            why = (checked.message or "").rstrip(". ")
+            text = f"The edited arguments do not do: {why}. The approval still waits."
             raise Refused(checked.code or "tool-args-invalid", text)
         return checked
 
