@@ -87,7 +87,7 @@ class LogMachine(RuleBasedStateMachine):
 
 
 TestLogMachine = LogMachine.TestCase
-TestLogMachine.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
+TestLogMachine.settings = settings(max_examples=60, stateful_step_count=20)
 
 
 @given(st.text(st.characters(), max_size=20))

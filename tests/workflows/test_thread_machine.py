@@ -1,5 +1,3 @@
-"""A thread beside a simple model of it, through every order of what can happen to it."""
-
 from __future__ import annotations
 
 import contextlib
@@ -298,4 +296,4 @@ class ThreadMachine(RuleBasedStateMachine):
 
 
 TestThreadMachine = ThreadMachine.TestCase
-TestThreadMachine.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
+TestThreadMachine.settings = settings(max_examples=60, stateful_step_count=20)
