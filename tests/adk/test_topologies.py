@@ -6,7 +6,7 @@ import pytest
 
 from agentvisor.local_gemini import LocalGemini
 from tests.adk.conftest import thread
-from tests.adk.harness import FakeThread, Guests
+from tests.adk.harness import FakeThread, Guests, parts_of
 from tests.fixtures.effects import Effects
 from tests.fixtures.gemini import assert_well_formed, call, transcript
 
@@ -141,7 +141,7 @@ async def test_parallel_branches_that_both_paused_go_on_together(
         assert shown[-1] == [f"USER {order}!", "CALL pay", "RESP pay"]
     denied = [seen for seen in model.requests() if order in str(seen.contents) and f'"{later}"' in seen.system][-1]
     assert "not this one" in str(denied.contents)
-    texts = [part.get("text") for event in talk.events for part in (event.get("content") or {}).get("parts", [])]
+    texts = [part.get("text") for event in talk.events for part in parts_of(event)]
     assert {"left done", "right done"} <= set(texts)
 
 

@@ -6,11 +6,13 @@ forks `agentvisor.adk.runner` and answers with its pid.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
 import socket
 import sys
+from typing import Any
 
 from agentvisor.adk import runner
 
@@ -19,13 +21,8 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     runner.prepare_adk()
-    import google.genai.types  # noqa: F401
-    from google.adk.models.google_llm import Gemini
-    from google.adk.workflow import Workflow  # noqa: F401
-
-    import agentvisor.adk.guest  # noqa: F401
-
-    assert Gemini
+    for module in ("google.genai.types", "google.adk.models.google_llm", "google.adk.workflow", "agentvisor.adk.guest"):
+        importlib.import_module(module)
     while True:
         message, fds, _, _ = socket.recv_fds(control, 65536, 1)
         if not message:
@@ -39,7 +36,7 @@ def main() -> None:
         control.sendall(f"{pid}\n".encode())
 
 
-def serve(asked: dict[str, str], fd: int) -> None:
+def serve(asked: dict[str, Any], fd: int) -> None:
     os.environ.update(asked["environment"])
     sys.argv = ["runner", "--fd", str(fd), "--project", asked["project"]]
     try:
