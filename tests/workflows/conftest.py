@@ -1,4 +1,4 @@
-from __future__ import annotations
+"""Hypothesis judges rules, not the speed of the machine."""
 
 from hypothesis import HealthCheck, settings
 

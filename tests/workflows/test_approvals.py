@@ -200,7 +200,7 @@ TestLedgerMachine.settings = settings(max_examples=80, stateful_step_count=25)
 
 
 def ask(ledger: Ledger, run: int = 1, count: int = 1) -> str:
-    return ledger.ask(run=run, count=count, run_id="r", call_key="1", tool="pay", at=0).id
+    return ledger.ask(run=run, count=count, run_id="r", call_key="1", tool="pay", at=0, deadline=None).id
 
 
 def refused(ledger: Ledger, id_: str) -> Refused:
