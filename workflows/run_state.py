@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -230,9 +231,12 @@ class CurrentRun(BaseModel):
         """The calls without a response."""
         return [call for call in self.calls if call.response is None]
 
-    def retire_calls(self) -> None:
-        """The calls of the turn have their place in the session; of the last 50, it is remembered how they ended."""
-        self.past, self.calls = self.retired(), []
+    def retire_calls(self, left: Iterable[Call] = ()) -> None:
+        """The calls but those that are left have their place in the session; of the last 50, how they ended is kept."""
+        kept = list(left)
+        keys = {call.key for call in kept}
+        self.calls = [call for call in self.calls if call.key not in keys]
+        self.past, self.calls = self.retired(), kept
 
     def retired(self) -> list[CallView]:
         """How the paused calls of the run ended; big arguments and results are in the session only."""

@@ -230,10 +230,7 @@ class ThreadState(BaseModel):
         done = isinstance(result.outcome, Answered | Paused)
         stored = any(_is_message(event) for event in events)
         run.handed = Handed() if done or stored else run.handed.model_copy(update={"answers": ()})
-        if done:
-            run.retire_calls()
-        else:
-            run.calls = without_response(run.calls, events)
+        run.retire_calls(left=() if done else without_response(run.calls, events))
         if isinstance(result.outcome, Paused):
             run.attributes = result.outcome.attributes
             run.calls = [Call.of(waiting, key=run.next_call()) for waiting in waiting_calls(events)]

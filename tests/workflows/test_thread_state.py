@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
 
-from tests.workflows.adk_events import asking, call, confirmation, event, text
+from tests.workflows.adk_events import asking, call, confirmation, event, response, text
 from tests.workflows.threads import AT, SAID, busy, carried, paused, send, thread
 from workflows.approvals import Refused
 from workflows.events import responses
@@ -19,7 +18,6 @@ from workflows.messages import (
     Options,
     Paused,
     RunError,
-    StartThread,
     Stopped,
 )
 from workflows.thread_state import KEPT_RUN_IDS, MAX_QUEUED, ThreadState
@@ -187,6 +185,22 @@ def test_a_call_whose_arguments_no_permission_can_be_bound_to_is_never_asked_abo
     assert {one.result()["error"]["kind"] for one in run.calls} == {"tool-args-invalid"}
 
 
+@pytest.mark.parametrize("outcome", [Answered(), HandedOver(), Failed(code="model-error", message="no")])
+def test_a_run_that_ended_says_how_each_of_its_calls_ended(outcome: Answered | HandedOver | Failed) -> None:
+    state, run, calls = paused({}, {})
+    for one in calls:
+        one.settle_done(Done(), by="ben")
+    state.hand_answers()
+    told = event("e4", response("c1", "pay", {"result": None}))
+    state.apply_leg(LegResult(outcome=outcome, events=(told,)), at=AT)
+    state.keep_message(run, None, event_id="k", at=AT)
+    state.end_run("success", at=AT)
+    assert {(view.id, view.status, view.by) for view in state.records[0].calls} == {
+        ("1-1", "done", "ben"),
+        ("1-2", "done", "ben"),
+    }
+
+
 @pytest.mark.parametrize("expires", [1e300, -5, 0, "never", None, 60])
 def test_every_lifetime_of_an_approval_has_a_deadline_that_clocks_know(expires: Any) -> None:
     state, _, (made,) = paused({"approval": True, "expires": expires}, options=Options(approval_ttl=3600))
@@ -264,25 +278,3 @@ def test_every_change_of_the_session_has_a_revision() -> None:
 def test_a_start_that_cannot_be_kept_is_refused(start: JsonObject) -> None:
     with pytest.raises(Refused):
         thread(**start)
-
-
-# ---- continue-as-new -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("value", ["garbage", "", 5, {}, [], "VPa!scgqMAc}Z"])
-def test_what_no_thread_carried_is_refused(value: Any) -> None:
-    with pytest.raises(Refused) as refused:
-        ThreadState.begin(StartThread(agent="helper", carried=value))
-    assert refused.value.kind == "malformed"
-
-
-def test_a_thread_that_cannot_be_carried_is_full_until_it_is_cleared() -> None:
-    state = thread()
-    noise = random.Random(1).randbytes(2_000_000).hex()
-    state.append([event("e1", text(noise))])
-    assert state.carried() is None
-    send(state, "r1")
-    assert refusal(state, "r1").code == "thread-full"
-    state.clear()
-    send(state, "r2")
-    assert [queued.run_id for queued in carried(state).queue] == ["r2"]
