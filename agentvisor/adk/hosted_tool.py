@@ -23,7 +23,7 @@ from agentvisor.protocol import JsonObject, LegFailed
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 FRAMEWORK_TOOLS = frozenset({"transfer_to_agent", "finish_task", "set_model_response", "exit_loop"})
-Run = Callable[..., CoroutineType[Any, Any, Any]]
+Run = Callable[..., "CoroutineType[Any, Any, Any]"]
 Rule = Callable[[JsonObject, ToolContext], Awaitable[bool]]
 _HOSTED = "_agentvisor_hosted"
 
