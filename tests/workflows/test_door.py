@@ -144,12 +144,18 @@ UNKEEPABLE = {
 
 @pytest.mark.parametrize(("why", "value"), UNKEEPABLE.items(), ids=UNKEEPABLE)
 def test_what_cannot_be_kept_is_refused_with_the_reason(why: str, value: Any) -> None:
-    in_message = refusal(door.user_message, content({"inlineData": {"data": value}}))
+    in_answer = refusal(door.check_json, value, what="answer", kind="answer-refused")
     in_state = refusal(door.check_state, {"fine": 1, "the-key": [value]})
-    assert (in_message.kind, in_state.kind) == ("message-refused", "state-refused")
-    assert why.strip() in str(in_message)
+    assert (in_answer.kind, in_state.kind) == ("answer-refused", "state-refused")
+    assert why.strip() in str(in_answer)
     assert why.strip() in str(in_state)
     assert "'the-key'" in str(in_state)
+
+
+@pytest.mark.parametrize("words", ["a\x00b", "a\ud800b"])
+def test_words_that_cannot_be_kept_are_no_message(words: str) -> None:
+    for message in (words, content({"text": words}), content({"fileData": {"fileUri": words}})):
+        assert refusal(door.user_message, message).kind == "message-refused"
 
 
 def test_a_hundred_thousand_levels_are_refused_like_sixty_five() -> None:
