@@ -6,6 +6,7 @@ import os
 from collections.abc import Generator
 
 import pytest
+from hypothesis import HealthCheck, settings
 from sybil import Sybil
 from sybil.integration.pytest import SybilItem
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
@@ -16,6 +17,10 @@ from tests.docs.stage import FileParser, StageParser, stage
 pytest_plugins = ["pytester"]
 
 __all__ = ["stage"]
+
+# Hypothesis judges rules, not the speed of the machine.
+settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 
 pytest_collect_file = Sybil(
     parsers=[
