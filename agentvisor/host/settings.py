@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 TASK_QUEUE = "agentvisor"
@@ -16,6 +16,16 @@ def _cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not Linux
         return os.cpu_count() or 1
+
+
+def _own_store() -> SecretStr:
+    """A SQLite file that all workers of this user share, wherever they are started: what guards calls must be one."""
+    given = os.environ.get("XDG_DATA_HOME") or os.environ.get("LOCALAPPDATA")
+    try:
+        folder = Path(given or "~/.local/share").expanduser()
+    except RuntimeError:  # a user without a home
+        folder = Path.cwd()
+    return SecretStr(f"sqlite:///{(folder / 'agentvisor' / 'store.db').as_posix()}")
 
 
 class Settings(BaseSettings):
@@ -51,5 +61,7 @@ class Settings(BaseSettings):
     worker's CPU; tests and replays keep it on."""
     uvloop: bool = True
     log_level: str = Field(default="info", pattern="^(debug|info|warning|error)$")
+    store: SecretStr = Field(default_factory=_own_store)
+    """URL of the database that keeps what histories cannot: `sqlite:///FILE` or `postgresql://…`."""
     dev_server_db: Path | None = None
     """File in which `--dev` keeps its data; by default they are lost with it."""

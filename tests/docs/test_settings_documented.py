@@ -13,7 +13,7 @@ from agentvisor.host.settings import Settings
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
 DOCUMENTED = dict(re.findall(r"^\| `AGENTVISOR_(\w+)` \| ([^|]+) \|", DOCUMENT, re.MULTILINE))
-IN_WORDS = {"LEG_GUESTS": "number of cores, at most 2", "DEV_SERVER_DB": "none"}
+IN_WORDS = {"LEG_GUESTS": "number of cores, at most 2", "DEV_SERVER_DB": "none", "STORE": "a SQLite file of the user"}
 
 
 def test_every_setting_is_documented() -> None:
