@@ -47,10 +47,6 @@ class EventLog(BaseModel):
         """Forget every event."""
         self.packed, self.packed_end, self.recent, self.end = [], START, [], START
 
-    def packed_bytes(self) -> int:
-        """What the log adds to the input of the next execution, about, if it were packed now."""
-        return sum(map(len, self.packed)) + sum(map(len, self.recent)) // 3
-
     def slice(self, first: int, last: int) -> list[JsonObject]:
         """The events with the positions first..last-1, counted from the beginning."""
         if first >= self.packed_end.count:

@@ -32,7 +32,7 @@ def thread_view(state: ThreadState, *, thread_id: str) -> ThreadView:
         revision=state.revision,
         current=run.run_id if run else None,
         queued=tuple(queued.run_id for queued in state.queue),
-        recent=tuple(_ended(state, record, answer=False) for record in state.records),
+        recent=tuple(_ended(record) for record in state.records),
         state=state.state,
         metadata=state.metadata,
         events=state.log.end.count,
@@ -48,7 +48,8 @@ def run_view(state: ThreadState, run_id: str, *, thread_id: str) -> RunView:
         if queued.run_id == run_id:
             return _queued(queued)
     if record := state.record(run_id):
-        return _ended(state, record, answer=True)
+        calls, answer = tuple(record.calls), state.answer_of(record)
+        return _ended(record).model_copy(update={"calls": calls, "answer": answer})
     raise Refused("run-unknown", f"This thread knows no run {run_id!r}. The query `thread` lists the recent ones.")
 
 
@@ -122,17 +123,16 @@ def _going_on(state: ThreadState, run: CurrentRun, *, thread_id: str) -> RunView
     )
 
 
-def _ended(state: ThreadState, record: RunRecord, *, answer: bool) -> RunView:
+def _ended(record: RunRecord) -> RunView:
+    """Without what can be big: twenty of these stand in one answer."""
     return RunView(
         run_id=record.run_id,
         status=record.status,
         number=record.number,
-        answer=state.answer_of(record) if answer else None,
         error=record.error,
         queued_at=iso(record.queued_at),
         started_at=None if record.started_at is None else iso(record.started_at),
         ended_at=iso(record.ended_at),
-        calls=tuple(record.calls),
         usage=record.usage,
         legs=record.legs,
     )
