@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from temporalio import activity
 from temporalio.client import Client
 
+from activities.grants import Grants
 from activities.leg import Leg
 from activities.questions import AskedThreads
 from activities.thread_session import ThreadSession
@@ -30,10 +31,11 @@ class GuestAgentActivities(AgentActivities):
 
     @activity.defn
     async def run_agent(self, leg: RunAgent) -> LegResult:
+        thread = self._threads.questions(leg.thread_id)
+        Grants(thread).check_caller(leg.thread_id)
         guests = self._projects.get(leg.agent)
         if guests is None:
             return LegResult(outcome=_unknown_agent(leg.agent, self._projects))
-        thread = self._threads.questions(leg.thread_id)
         return await Leg(leg, guests, ThreadSession(thread), attributes=self._attributes).run()
 
 

@@ -182,7 +182,9 @@ def _outcome(end: CallEnd) -> ToolOutcome:
         )
     if isinstance(outcome, CallFailed):
         return ToolFailed(code=plain(outcome.code), message=plain(outcome.message), state_delta=outcome.state_delta)
-    return NeedsApproval(reason=plain(outcome.reason), args=outcome.args, fingerprint=outcome.fingerprint)
+    return NeedsApproval(
+        reason=plain(outcome.reason), args=outcome.args, fingerprint=outcome.fingerprint, pause=outcome.pause
+    )
 
 
 def _storable(result: ToolResult) -> ToolResult:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 JsonObject = dict[str, Any]
+_MOST = 10**15
+"""More than anything a leg can use: sums of what guests say must stay numbers."""
 
 
 class Frame(BaseModel):
@@ -47,6 +49,14 @@ class EventNote(Frame):
     """A stored event of a running leg: ADK Event JSON, camelCase, without None."""
 
     event: JsonObject
+
+    @field_validator("event")
+    @classmethod
+    def _has_an_id(cls, event: JsonObject) -> JsonObject:
+        if not isinstance(event.get("id"), str) or not event["id"]:
+            msg = "an event has an id: a thread finds its place by it"
+            raise ValueError(msg)
+        return event
 
 
 # ---- one leg -------------------------------------------------------------------------------------------------------
@@ -92,6 +102,11 @@ class Spent(Frame):
     tool_calls: int = 0
     tokens: int = 0
     cost: float = 0.0
+
+    @field_validator("*")
+    @classmethod
+    def _bounded(cls, count: float) -> float:
+        return type(count)(min(max(0, count), _MOST))
 
 
 class RunLeg(Frame):
@@ -221,6 +236,8 @@ class CallNeedsApproval(Frame):
     reason: str
     args: JsonObject
     fingerprint: str
+    pause: JsonObject = {}
+    """The call's PausedCall as JSON, made of the tool as it now is."""
 
 
 class CallEnd(Frame):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -18,6 +19,10 @@ MAX_DEPTH = 64
 _MAX_KEY = 256
 _MAX_SHOWN = 60
 _DATA_PARTS = ("inlineData", "inline_data", "fileData", "file_data")
+_DATA_FIELDS = {
+    "inlineData": frozenset({"data", "mimeType", "displayName"}),
+    "fileData": frozenset({"fileUri", "mimeType", "displayName"}),
+}
 _TEXT_OR_DATA = frozenset({"text", *_DATA_PARTS})
 
 T = TypeVar("T")
@@ -75,7 +80,29 @@ def _user_part(part: Any) -> JsonObject:
         return given
     if not isinstance(value, dict) or not value:
         raise _message_refused(f"the part {name!r} is no object")
-    return {_camel(name): {_camel(str(key)): item for key, item in cast("JsonObject", value).items()}}
+    return {_camel(name): _data(_camel(name), cast("JsonObject", value))}
+
+
+def _data(name: str, value: JsonObject) -> JsonObject:
+    """A Blob or FileData of ADK: what ADK cannot read would stand in the session for ever, and stop every run."""
+    check_json(value, what="message")
+    data = {_camel(str(key)): item for key, item in value.items()}
+    if unknown := set(data) - _DATA_FIELDS[name]:
+        raise _message_refused(f"the part {name!r} has the unknown fields {_listed(unknown)}")
+    if not all(isinstance(item, str) for item in data.values()):
+        raise _message_refused(f"a field of the part {name!r} is no text")
+    if not data.get("fileUri", True) or not _is_base64(data.get("data", "")):
+        raise _message_refused(f"the part {name!r} holds no URI, or data that is not base64")
+    return data
+
+
+def _is_base64(text: str) -> bool:
+    padded = text if text.endswith("=") else text + "=" * (-len(text) % 4)
+    try:
+        base64.b64decode(padded, altchars=b"-_", validate=True)
+    except ValueError:
+        return False
+    return True
 
 
 def _shown(value: Any) -> str:

@@ -17,7 +17,7 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from agent_adapter.approval.pause import PAYLOAD_KEY, PausedCall
-from workflows.messages import MAX_SECONDS, CallAnswer, Handed, JsonObject, as_object
+from workflows.messages import MAX_SECONDS, MIN_SECONDS, CallAnswer, Handed, JsonObject, as_object
 
 CONFIRMATION = "adk_request_confirmation"
 INPUT = "adk_request_input"
@@ -270,10 +270,14 @@ def _calls(event: Mapping[str, Any]) -> list[JsonObject]:
 
 def _paused_call(args: Mapping[str, Any]) -> PausedCall:
     payload = as_object(as_object(args.get("toolConfirmation")).get("payload"))
+    return paused_call(payload.get(PAYLOAD_KEY))
+
+
+def paused_call(given: Any) -> PausedCall:
+    """What a guest says of a call that waits, within bounds. A call it says nothing of needs a person, as a write."""
     try:
-        pause = PausedCall.model_validate(payload[PAYLOAD_KEY])
-    except (KeyError, ValidationError):
-        # A confirmation that some other code asked for still needs a person; nothing else is known of it.
+        pause = PausedCall.model_validate(given)
+    except ValidationError:
         return PausedCall(approval=True)
     bounded = {
         "timeout": _seconds(pause.timeout),
@@ -285,4 +289,4 @@ def _paused_call(args: Mapping[str, Any]) -> PausedCall:
 
 def _seconds(given: float | None) -> float | None:
     """A time that Temporal takes, since the guest may say anything; None, the host's default, for none."""
-    return min(given, MAX_SECONDS) if given is not None and given > 0 else None
+    return max(MIN_SECONDS, min(given, MAX_SECONDS)) if given is not None and given > 0 else None

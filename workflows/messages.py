@@ -35,6 +35,8 @@ def as_object(value: Any) -> JsonObject:
 THREAD_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 MAX_SECONDS = 10 * 365 * 86400.0
 """The longest time anything may be told to take: ten years. Clocks and Temporal refuse much longer ones."""
+MIN_SECONDS = 0.001
+"""The shortest one. Temporal takes a timeout that rounds to nothing for none at all."""
 MAX_INLINE = 1024 * 1024
 By = Annotated[StrictStr, Field(min_length=1, max_length=3000)]
 """Who sent something."""
@@ -82,7 +84,7 @@ class RunLimits(Message):
     tool_calls: int | None = Field(default=200, ge=0)
     tokens: int | None = Field(default=None, ge=0)
     cost: float | None = Field(default=None, ge=0)
-    seconds: float | None = Field(default=None, gt=0, le=MAX_SECONDS)
+    seconds: float | None = Field(default=None, ge=MIN_SECONDS, le=MAX_SECONDS)
 
 
 class Usage(Message):
@@ -105,15 +107,15 @@ class Usage(Message):
 class Options(Message):
     """How a thread behaves. Times are seconds."""
 
-    approval_ttl: float | None = Field(default=7 * 86400.0, gt=0, le=MAX_SECONDS)
+    approval_ttl: float | None = Field(default=7 * 86400.0, ge=MIN_SECONDS, le=MAX_SECONDS)
     """How long an approval waits before it expires; None: for ever. A tool's own value goes first."""
     limits: RunLimits = RunLimits()
     runs_per_execution: int = Field(default=50, ge=1)
     """Continue-as-new after so many runs."""
-    leg_timeout: float = Field(default=3600.0, gt=0, le=MAX_SECONDS)
+    leg_timeout: float = Field(default=3600.0, ge=MIN_SECONDS, le=MAX_SECONDS)
     leg_attempts: int = Field(default=5, ge=1, le=1000)
-    tool_timeout: float = Field(default=300.0, gt=0, le=MAX_SECONDS)
-    heartbeat_timeout: float = Field(default=10.0, gt=0, le=MAX_SECONDS)
+    tool_timeout: float = Field(default=300.0, ge=MIN_SECONDS, le=MAX_SECONDS)
+    heartbeat_timeout: float = Field(default=10.0, ge=MIN_SECONDS, le=MAX_SECONDS)
     inline_bytes: int = Field(default=4096, ge=0, le=MAX_INLINE)
     """Input of a leg up to this size travels in the activity input; a bigger one is asked for by query."""
 
@@ -319,7 +321,7 @@ class RunView(View):
 
 
 class ThreadView(View):
-    """Result of the `thread` query. `recent` holds the last finished runs, oldest first."""
+    """Result of the `thread` query. `recent`: the last finished runs, oldest first, without answers and calls."""
 
     thread_id: str
     agent: str
@@ -412,7 +414,10 @@ class Handed(Message):
 
 
 class RunAgent(Message):
-    """Input of `run_agent`. `handed` None: too big for the input, ask the thread. `limits`: what the run has left."""
+    """Input of `run_agent`. `handed` None: too big for the input, ask the thread.
+
+    `limits`: what the thread's options leave to the run. `used`: what the run has used, against the project's limits.
+    """
 
     thread_id: str
     agent: str
@@ -422,6 +427,7 @@ class RunAgent(Message):
     handed: Handed | None = None
     temp: JsonObject = {}
     limits: RunLimits = RunLimits()
+    used: Usage = Usage()
     attempts: int = 5
 
 
@@ -439,6 +445,10 @@ class Paused(Message):
 
     kind: Literal["paused"] = "paused"
     attributes: tuple[str, ...] = ()
+
+
+MESSAGE_INVALID = "message-invalid"
+"""Code of a leg whose agent framework cannot read the user's message."""
 
 
 class Failed(Message):
@@ -543,6 +553,8 @@ class NeedsApproval(Message):
     reason: str
     args: JsonObject
     fingerprint: str
+    pause: JsonObject = {}
+    """The call's PausedCall as JSON, made of the tool as it now is. Empty: nothing is known, a write is assumed."""
 
 
 ToolOutcome = Annotated[Done | ToolFailed | NotStarted | NeedsApproval, Field(discriminator="kind")]

@@ -115,11 +115,12 @@ class Call(BaseModel):
         )
 
     def edited(self, checked: CheckedArgs) -> Call:
-        """The call with arguments a person gave, as the tool's own checks left them."""
-        about: JsonObject = {"summary": checked.summary}
-        if checked.fingerprint:
-            about["fingerprint"] = checked.fingerprint
-        return self.model_copy(update={"args": checked.args or {}, "pause": self.pause.model_copy(update=about)})
+        """The call with arguments a person gave, as the tool's own checks left them.
+
+        The tool stays the one that the person saw: where it changed since, they are asked again.
+        """
+        about = self.pause.model_copy(update={"summary": checked.summary})
+        return self.model_copy(update={"args": checked.args or {}, "pause": about})
 
     def digest(self, *, thread_id: str, run_id: str) -> str:
         """What a permission for this call, as it is now, is bound to."""

@@ -7,6 +7,7 @@ _advance(): a leg, or the calls of a paused turn, or the end of a run that is be
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -20,6 +21,8 @@ with workflow.unsafe.imports_passed_through():
     from workflows import door
     from workflows.approvals import Refused
     from workflows.messages import (
+        MESSAGE_INVALID,
+        THREAD_ID,
         Answered,
         Failed,
         HandedOver,
@@ -50,9 +53,10 @@ class ThreadWorkflow(ThreadCalls):
         self._ended_here = 0
         self._advancing: asyncio.Task[None] | None = None
         self._leg: workflow.ActivityHandle[LegResult] | None = None
-        self._calls: list[asyncio.Task[Any]] = []
+        self._calls: list[workflow.ActivityHandle[Any]] = []
         self._refused: Refused | None = None
         try:
+            _check_id(workflow.info().workflow_id)
             self._state = ThreadState.begin(
                 door.parsed(StartThread, start, surplus=surplus, example=_START),
             )
@@ -139,6 +143,7 @@ class ThreadWorkflow(ThreadCalls):
         run = self._thread.current
         self._thread.end_run(status, error, at=workflow.time())
         self._ended_here += 1
+        self._cannot_renew = False
         if run is not None and run.shown_waiting:
             self._stop_showing(run)
 
@@ -155,7 +160,8 @@ class ThreadWorkflow(ThreadCalls):
         if isinstance(outcome, Answered):
             self._end("success")
         elif isinstance(outcome, Failed):
-            thread.keep_message(run, message, event_id=str(workflow.uuid4()), at=workflow.time())
+            kept = None if outcome.code == MESSAGE_INVALID else message
+            thread.keep_message(run, kept, event_id=str(workflow.uuid4()), at=workflow.time())
             if run.ending is None:
                 self._end("error", RunError(code=outcome.code, message=outcome.message))
         elif isinstance(outcome, HandedOver | Stopped):
@@ -177,6 +183,7 @@ class ThreadWorkflow(ThreadCalls):
                 handed=run.handed if small else None,
                 temp=run.temp,
                 limits=run.left(options.limits),
+                used=run.usage,
                 attempts=options.leg_attempts,
             ),
             start_to_close_timeout=timedelta(seconds=options.leg_timeout),
@@ -207,6 +214,15 @@ class ThreadWorkflow(ThreadCalls):
     def _close(self, *, by: str) -> None:
         self._thread.close(by=by, at=workflow.time())
         self._stop_activities()
+
+
+def _check_id(workflow_id: str) -> None:
+    """Under any other id, the workers would take this workflow for the thread that its id happens to name."""
+    if not workflow_id.startswith("thread-") or not re.fullmatch(THREAD_ID, workflow_id.removeprefix("thread-")):
+        text = (
+            f"{workflow_id[:200]!r} is no workflow id of a thread. Start it as 'thread-' and an id of A-Z a-z 0-9 . _ -"
+        )
+        raise Refused("malformed", text)
 
 
 def _lost_leg(error: ActivityError, run: CurrentRun) -> LegResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 with workflow.unsafe.imports_passed_through():
     from workflows import display, views
+    from workflows.events import paused_call
     from workflows.messages import (
         Done,
         Grant,
@@ -41,7 +43,7 @@ T = TypeVar("T")
 class ThreadCalls(ThreadHandlers):
     """The part of ThreadWorkflow that settles the calls of a turn."""
 
-    _calls: list[asyncio.Task[Any]]
+    _calls: list[workflow.ActivityHandle[Any]]
 
     def _may_leave(self) -> bool:
         """Continue-as-new is due and nothing is at work: waiting for a person counts as idle."""
@@ -144,19 +146,20 @@ class ThreadCalls(ThreadHandlers):
         elif isinstance(outcome, NeedsApproval):
             self._ask_again(run, call, outcome)
         else:
-            await self._not_started(call, outcome)
+            await self._not_started(run, call, outcome)
         if call.response is not None:
             self._close_approval(call)
 
     def _ask_again(self, run: CurrentRun, call: Call, changed: NeedsApproval) -> None:
         if call.approval_id:
             self._thread.ledger.supersede(call.approval_id)
-        pause = {"fingerprint": changed.fingerprint, "approval": True}
-        call.args, call.pause = changed.args, call.pause.model_copy(update=pause)
+        asked = {"fingerprint": changed.fingerprint, "approval": True}
+        call.args, call.pause = changed.args, paused_call(changed.pause).model_copy(update=asked)
+        call.status = "waiting"
         if run.ending is None:
             self._thread.ask(run, call, at=workflow.time())
 
-    async def _not_started(self, call: Call, outcome: NotStarted) -> None:
+    async def _not_started(self, run: CurrentRun, call: Call, outcome: NotStarted) -> None:
         call.not_started += 1
         call.status = "ready"
         if call.approval_id:
@@ -165,7 +168,12 @@ class ThreadCalls(ThreadHandlers):
             text = f"The tool could not be started in {_NOT_STARTED_TRIES} tries: {outcome.message}"
             call.settle_failed(ToolFailed(code="tool-not-started", message=text))
             return
-        await self._while_at_work(asyncio.create_task(workflow.sleep(timedelta(seconds=2**call.not_started))))
+        with suppress(TimeoutError):
+            await workflow.wait_condition(
+                lambda: run.ending is not None or self._may_leave(),
+                timeout=timedelta(seconds=2**call.not_started),
+                timeout_summary=f"before another try of {call.tool[:64]}",
+            )
 
     async def _without_outcome(self, run: CurrentRun, call: Call, error: ActivityError) -> None:
         """The activity ended without a value: nobody knows whether the tool took effect."""
@@ -205,7 +213,7 @@ class ThreadCalls(ThreadHandlers):
         if call.approval_id:
             self._thread.ledger.close(call.approval_id)
 
-    async def _while_at_work(self, work: asyncio.Task[T]) -> T:
+    async def _while_at_work(self, work: workflow.ActivityHandle[T]) -> T:
         self._calls.append(work)
         try:
             return await work

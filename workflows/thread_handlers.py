@@ -61,6 +61,7 @@ _PUT_STATE = '{"values": {"key": 1}, "delete": ["other"]}'
 _APPEND = '{"events": [], "if_revision": 1}'
 _CHECK_TIME = timedelta(seconds=10)
 _MAX_PROGRESS = 100
+_MAX_PROGRESS_BYTES = 256 * 1024
 _ANSWERS: TypeAdapter[Answer] = TypeAdapter(Answer)
 
 
@@ -256,10 +257,7 @@ class ThreadHandlers:
 
     def _decidable(self, decision: Decide) -> Call:
         approval = self._thread.ledger.pending(decision.approval_id, at=workflow.time())
-        run = self._active()
-        if run is None:
-            raise Refused("approval-withdrawn", f"The run of {decision.approval_id!r} is being ended. Nothing to do.")
-        call = run.call_of_key(approval.call_key)
+        call = self._must_go_on(decision.approval_id).call_of_key(approval.call_key)
         if decision.edited_args is not None:
             if not call.pause.editable:
                 raise Refused(
@@ -268,12 +266,19 @@ class ThreadHandlers:
             door.check_json(decision.edited_args, what="edited_args", kind="tool-args-invalid")
         return call
 
+    def _must_go_on(self, approval_id: str) -> CurrentRun:
+        run = self._active()
+        if run is None:
+            raise Refused("approval-withdrawn", f"The run of {approval_id!r} is being ended. Nothing to do.")
+        return run
+
     async def _approve(self, call: Call, decision: Decide) -> None:
         ledger, wanted = self._thread.ledger, call
         if decision.edited_args is not None:
             ledger.reserve(decision.approval_id, by=decision.by, at=workflow.time())
             try:
                 wanted = call.edited(await self._checked(call, decision.edited_args))
+                self._must_go_on(decision.approval_id)
             except Refused:
                 ledger.release(decision.approval_id)
                 raise
@@ -364,7 +369,10 @@ class ThreadHandlers:
 
 def _progress(call: Call, answer: LongRunningAnswer) -> str:
     if call.interrupt is not None:
-        call.interrupt.progress = [*call.interrupt.progress[-(_MAX_PROGRESS - 1) :], answer.result]
+        kept = [*call.interrupt.progress[-(_MAX_PROGRESS - 1) :], answer.result]
+        while len(kept) > 1 and door.json_bytes(kept) > _MAX_PROGRESS_BYTES:
+            del kept[0]
+        call.interrupt.progress = kept
     return "progress"
 
 

@@ -43,7 +43,7 @@ def find_agent(root: Any, name: str) -> BaseAgent | None:
 
 
 async def find_tool(agent: BaseAgent, name: str) -> BaseTool | None:
-    """The agent's tool of this name, toolsets included."""
+    """The agent's tool of this name, toolsets included; of several the last one, as ADK would run it."""
     if not isinstance(agent, LlmAgent):
         return None
-    return next((tool for tool in await agent.canonical_tools() if tool.name == name), None)
+    return next((tool for tool in reversed(await agent.canonical_tools()) if tool.name == name), None)

@@ -16,16 +16,18 @@ from google.adk.tools import ToolContext as AdkToolContext
 from google.adk.tools.tool_confirmation import ToolConfirmation
 
 from agent_adapter.approval.decision import ApprovalDecision
+from agent_adapter.approval.pause import PausedCall
 from agent_adapter.context import Permission, ToolContext
 from agent_adapter.errors import AdapterError, ApprovalDenied, ModelError, RunLimitExceeded, ToolArgsInvalid, ToolError
 from agent_adapter.integrations.adk.context import bind_context
 from agent_adapter.integrations.adk.hosted import hosting
 from agent_adapter.integrations.adk.tool import AdapterTool
+from agent_adapter.integrations.adk.tool import paused_call as adapter_call
 from agentvisor.adk.agents import all_agents, find_agent, find_tool
 from agentvisor.adk.here import Here, being
 from agentvisor.adk.hosted_runner import RUN_CONFIG, HostedRunner
 from agentvisor.adk.hosted_tool import own_of, own_outcome, refuse_unfit_state, result_as_json
-from agentvisor.adk.plain_tool import checked_arguments, fingerprint, judged
+from agentvisor.adk.plain_tool import checked_arguments, judged, paused_call
 from agentvisor.channel import Refused, Request
 from agentvisor.protocol import (
     CallDone,
@@ -52,10 +54,10 @@ class Checked:
     """A call that may be made, or asked about."""
 
     args: JsonObject
-    fingerprint: str
     needs_approval: bool
+    pause: PausedCall
+    """What a person, and the host, need to know of the call as its tool now is."""
     digest: str = ""
-    summary: str | None = None
 
 
 class NotStarted(Exception):
@@ -75,8 +77,8 @@ class OneCall:
         self.context = context
 
     @property
-    def fingerprint(self) -> str:
-        return self.tool.spec.fingerprint if isinstance(self.tool, AdapterTool) else fingerprint(self.tool)
+    def is_repeatable(self) -> bool:
+        return isinstance(self.tool, AdapterTool) and self.tool.spec.is_repeatable
 
     @property
     def cost(self) -> float:
@@ -107,10 +109,9 @@ class OneCall:
             prepared = await self.tool.executor.prepare(self.tool.spec, self.asked.args, self.bound())
             return Checked(
                 prepared.arguments,
-                self.fingerprint,
                 prepared.needs_approval,
+                adapter_call(prepared, prepared.arguments),
                 digest=prepared.digest(self.bound()),
-                summary=self.tool.spec.summary_of(prepared.arguments),
             )
         args = checked_arguments(self.tool, self.asked.args)
         try:
@@ -121,7 +122,7 @@ class OneCall:
                 f"The confirmation rule of {self.tool.name!r} failed, so it was not run. The guest's log has the cause."
             )
             raise NotStarted("confirm-rule-failed", text) from error
-        return Checked(args, self.fingerprint, asks)
+        return Checked(args, asks, paused_call(self.tool, args, args))
 
     async def run(self, checked: Checked) -> Any:
         """Make the call. Raises ModelError, or whatever a plain tool raises."""
@@ -143,15 +144,19 @@ class Calls:
         with being(Here(asked.thread_id, asked.principal, asked.run_id)), hosting():
             try:
                 call = await self._open(asked, request)
+                _only_once(call)
                 checked = await call.check()
             except NotStarted as refused:
                 return CallEnd(outcome=refused.failed)
             except AdapterError as error:
                 return CallEnd(outcome=CallFailed(code=error.kind, message=error.message))
             if reason := _why_ask(asked, checked):
-                ask = CallNeedsApproval(reason=reason, args=checked.args, fingerprint=checked.fingerprint)
+                pause = checked.pause
+                ask = CallNeedsApproval(
+                    reason=reason, args=checked.args, fingerprint=pause.fingerprint, pause=pause.dump()
+                )
                 return CallEnd(outcome=ask)
-            return await _finished(call, checked)
+            return await _told(call, checked)
 
     async def check(self, asked: RunCall, request: Request) -> CheckEnd:
         """Validate, guard and judge the arguments."""
@@ -162,7 +167,7 @@ class Calls:
                 return CheckEnd(code=refused.failed.code, message=refused.failed.message)
             except AdapterError as error:
                 return CheckEnd(code=error.kind, message=error.message)
-            return CheckEnd(args=checked.args, fingerprint=checked.fingerprint, summary=checked.summary)
+            return CheckEnd(args=checked.args, fingerprint=checked.pause.fingerprint, summary=checked.pause.summary)
 
     async def probe(self, asked: RunCall, request: Request) -> ProbeEnd:
         """What became of the call, as far as its tool's probe knows.
@@ -221,16 +226,35 @@ def _adk_context(runner: HostedRunner, agent: BaseAgent, asked: RunCall, state: 
     )
     invocation.agent = agent
     invocation.branch = asked.branch
-    confirmed = ToolConfirmation(confirmed=True)
+    confirmed = ToolConfirmation(confirmed=True) if asked.approved else None
     return AdkToolContext(invocation, function_call_id=asked.call_id, tool_confirmation=confirmed)
 
 
+def _only_once(call: OneCall) -> None:
+    """Whatever the request's retry policy says: what an earlier attempt did, nobody knows."""
+    if call.asked.attempt > 1 and not call.is_repeatable:
+        text = f"An earlier attempt of {call.tool.name!r} may have taken effect; a write is attempted once."
+        raise Refused("outcome-unknown", text)
+
+
 def _why_ask(asked: RunCall, checked: Checked) -> str | None:
-    if asked.fingerprint != checked.fingerprint:
+    if asked.fingerprint != checked.pause.fingerprint:
         return f"The tool {asked.tool!r} changed since the call was made. Look at the call again."
     if checked.needs_approval and not asked.approved:
         return f"The rule of tool {asked.tool!r} now asks for an approval."
     return None
+
+
+async def _told(call: OneCall, checked: Checked) -> CallEnd:
+    """What became of the call. From here on nothing may pass for a call that never began: it would be made again."""
+    try:
+        return await _finished(call, checked)
+    except Refused:
+        raise
+    except Exception as error:
+        log.exception("call.not_told", tool=call.tool.name, thread=call.asked.thread_id, run=call.asked.run_id)
+        text = f"The tool {call.tool.name!r} ran, but what it left cannot be told: {type(error).__name__}."
+        raise Refused("outcome-unknown", text) from error
 
 
 async def _finished(call: OneCall, checked: Checked) -> CallEnd:
@@ -241,7 +265,9 @@ async def _finished(call: OneCall, checked: Checked) -> CallEnd:
         if isinstance(error, ToolError) and error.outcome_unknown:
             raise Refused("outcome-unknown", error.message) from error
         started = not isinstance(error, _NOT_RUN)
-        failed = CallFailed(code=error.kind, message=error.message, started=started, state_delta=_delta(call.context))
+        failed = CallFailed(
+            code=error.kind, message=str(error.message), started=started, state_delta=_delta(call.context)
+        )
         return CallEnd(outcome=failed, spent=spent if started else Spent())
     except AdapterError as error:
         raise Refused(error.kind, error.message) from error

@@ -81,7 +81,7 @@ def _original(call: types.FunctionCall) -> JsonObject | None:
 def confirmed_calls(event: Event) -> Iterator[str]:
     """The ids of the calls whose confirmation this event requests."""
     for call in event.get_function_calls():
-        original = _original(call)
+        original = _original(call) if call.id in (event.long_running_tool_ids or ()) else None
         if original and original.get("id"):
             yield str(original["id"])
 

@@ -12,9 +12,12 @@ import structlog
 from google.adk.tools import AgentTool, BaseTool, ToolContext
 from google.genai import types
 
+from agent_adapter.approval.pause import PausedCall
 from agent_adapter.errors import ModelError
-from agent_adapter.integrations.adk.hosted import has_outcome, is_waiting, outcome, pause
+from agent_adapter.integrations.adk.context import bind_context
+from agent_adapter.integrations.adk.hosted import asks_by_itself, has_outcome, is_waiting, outcome, pause
 from agent_adapter.integrations.adk.tool import AdapterTool
+from agent_adapter.integrations.adk.tool import paused_call as adapter_call
 from agentvisor.adk.json_values import as_json, flaw
 from agentvisor.adk.plain_tool import checked_arguments, judged, paused_call
 from agentvisor.adk.running_leg import RunningLeg, running_leg
@@ -77,7 +80,7 @@ def _gated(tool: BaseTool, run: Run, rule: Rule) -> Run:
         if has_outcome(tool_context):
             return outcome(tool_context)
         leg = running_leg()
-        if leg and tool_context.tool_confirmation is None and await _asks(tool, rule, args, tool_context, leg):
+        if leg and await _asks(tool, rule, args, tool_context, leg):
             try:
                 checked = checked_arguments(tool, args)
             except ModelError as error:
@@ -87,6 +90,25 @@ def _gated(tool: BaseTool, run: Run, rule: Rule) -> Run:
         return await run(args=args, tool_context=tool_context)
 
     return run_async
+
+
+async def pause_what_asks(tool: BaseTool, args: JsonObject, tool_context: ToolContext) -> None:
+    """A call whose own code asked for its confirmation pauses like any other: it is made once, outside its turn."""
+    if is_framework_tool(tool) or not asks_by_itself(tool_context):
+        return
+    try:
+        paused = await _paused(tool, args, tool_context)
+    except ModelError:
+        return  # a person is asked all the same, and told what is wrong when the call is made
+    hint = tool_context.actions.requested_tool_confirmations[tool_context.function_call_id or ""].hint
+    pause(tool_context, paused.model_copy(update={"approval": True, "summary": hint or paused.summary}))
+
+
+async def _paused(tool: BaseTool, args: JsonObject, tool_context: ToolContext) -> PausedCall:
+    if isinstance(tool, AdapterTool):
+        prepared = await tool.executor.prepare(tool.spec, args, bind_context(tool_context))
+        return adapter_call(prepared, args)
+    return paused_call(tool, args, checked_arguments(tool, args))
 
 
 async def _asks(
@@ -110,12 +132,12 @@ async def _asks(
 
 def _counted(tool: BaseTool, run: Run, *, cost: float = 0.0) -> Run:
     async def run_async(*, args: JsonObject, tool_context: ToolContext) -> Any:
-        leg = running_leg()
-        if leg and not has_outcome(tool_context):
+        leg = None if has_outcome(tool_context) else running_leg()
+        if leg:
             await leg.before_tool()
             leg.count_tool(cost)
         result = await own_outcome(run(args=args, tool_context=tool_context))
-        if leg and (is_waiting(tool_context) or has_outcome(tool_context)):
+        if leg and is_waiting(tool_context):
             leg.uncount_tool(cost)
         if (refusal := refuse_unfit_state(tool_context)) is not None:
             return refusal

@@ -13,7 +13,7 @@ from google.adk.plugins import BasePlugin
 from google.adk.tools import BaseTool, ToolContext
 
 from agentvisor.adk.call_order import in_call_order, with_own_ids
-from agentvisor.adk.hosted_tool import host_tool
+from agentvisor.adk.hosted_tool import host_tool, pause_what_asks
 from agentvisor.adk.running_leg import running_leg
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -65,6 +65,12 @@ class LastPlugin(BasePlugin):
     ) -> None:
         del tool_args, tool_context
         host_tool(tool)
+
+    async def after_tool_callback(
+        self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, result: Any
+    ) -> None:
+        del result
+        await pause_what_asks(tool, tool_args, tool_context)
 
     async def on_tool_error_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, error: BaseException

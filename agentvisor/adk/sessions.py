@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from google.adk.events import Event
 from google.adk.sessions import BaseSessionService, Session
 from google.adk.sessions.base_session_service import GetSessionConfig, ListSessionsResponse
+from pydantic import ValidationError
 
 from agentvisor.adk.json_values import flaw
+from agentvisor.channel import Refused
 from agentvisor.protocol import Base, JsonObject
 
 CACHED_EVENTS = 50_000
 """A live event takes about 5 kB."""
 TEMP = "temp:"
+DELETED_STATE = "deletedState"
+"""Key in an event's custom metadata: the state keys that the thread deleted with it. ADK has no such thing."""
 
 
 class StateRefused(ValueError):
@@ -39,10 +43,12 @@ class LiveSession:
 
     def extend(self, events: Sequence[JsonObject]) -> list[Event]:
         """Take over events that are stored already: state is replayed, nobody is told."""
-        loaded = [Event.model_validate(event) for event in events]
+        loaded = [_read(event) for event in events]
         for event in loaded:
             self.session.events.append(event)
             self.session.state.update(event.actions.state_delta)
+            for key in _deleted(event):
+                self.session.state.pop(key, None)
             self.session.last_update_time = event.timestamp
         return loaded
 
@@ -125,6 +131,22 @@ class LiveSessions(BaseSessionService):
 
     async def delete_session(self, **_: Any) -> None:
         raise NotImplementedError("A session ends with its thread. Close the thread.")
+
+
+def _deleted(event: Event) -> list[Any]:
+    deleted: Any = (event.custom_metadata or {}).get(DELETED_STATE)
+    return cast("list[Any]", deleted) if isinstance(deleted, list) else []
+
+
+def _read(event: JsonObject) -> Event:
+    try:
+        return Event.model_validate(event)
+    except ValidationError as problem:
+        text = (
+            f"The event {event.get('id')!r} of the session is no ADK event ({problem.error_count()} errors), so no run "
+            "can go on. Clear the thread, or create another one."
+        )
+        raise Refused("session-unreadable", text) from problem
 
 
 def _refuse_unfit_state(session: Session, event: Event) -> None:

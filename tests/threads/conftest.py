@@ -27,7 +27,7 @@ from client import Thread, Threads
 from tests.fixtures.effects import Effects, EffectsServer
 from tests.fixtures.gemini import transcript
 from worker import RunningWorker, running_worker
-from workflows.messages import Interrupt, Options, RunView
+from workflows.messages import Interrupt, Options, RunRequest, RunView
 from workflows.thread import ThreadWorkflow
 
 PROJECT = Path(__file__).parent / "project"
@@ -100,6 +100,10 @@ class Scene:
     async def thread(self, agent: str = "single", **options: Any) -> Thread:
         """A new thread."""
         return await self.threads.create(agent, principal="ana", options=Options(**options) if options else None)
+
+    async def send(self, thread: Thread, run: RunRequest) -> None:
+        """Signal a run past the client's own checks."""
+        await self.client.get_workflow_handle(f"thread-{thread.id}").signal("run", run)
 
     async def paused(self, thread: Thread, words: str = "go") -> tuple[str, Sequence[Interrupt]]:
         """Say something and wait until the run waits for a person; its id and what it waits for."""

@@ -53,9 +53,17 @@ def pause(tool_context: ToolContext, call: PausedCall) -> dict[str, Any]:
     return dict(PLACEHOLDER)
 
 
+def asks_by_itself(tool_context: ToolContext) -> bool:
+    """The tool's own code, or a callback, has just asked for a confirmation, and `pause` has not."""
+    request = tool_context.actions.requested_tool_confirmations.get(tool_context.function_call_id or "")
+    if request is None or tool_context.tool_confirmation is not None:
+        return False
+    return not (isinstance(request.payload, dict) and PAYLOAD_KEY in request.payload)
+
+
 def has_outcome(tool_context: ToolContext) -> bool:
-    """Phase 2 of a call that `pause` paused: the confirmation is the host's answer."""
-    return tool_context.tool_confirmation is not None and _was_paused(tool_context)
+    """Phase 2: the confirmation is the host's answer, whoever asked for it. The call was made, or never will be."""
+    return tool_context.tool_confirmation is not None
 
 
 def outcome(tool_context: ToolContext) -> Any:
@@ -75,11 +83,3 @@ def outcome(tool_context: ToolContext) -> Any:
     for name in actions.model_fields_set:
         setattr(tool_context.actions, name, getattr(actions, name))
     return payload.get("result")
-
-
-def _was_paused(tool_context: ToolContext) -> bool:
-    for event in reversed(tool_context.session.events):
-        request = event.actions.requested_tool_confirmations.get(tool_context.function_call_id or "")
-        if request is not None:
-            return isinstance(request.payload, dict) and PAYLOAD_KEY in request.payload
-    return False

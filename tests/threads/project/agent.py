@@ -9,7 +9,7 @@ from typing import Any
 
 from effects_client import areport, report
 from google.adk.agents import LlmAgent, LoopAgent, ParallelAgent, SequentialAgent
-from google.adk.tools import FunctionTool, LongRunningFunctionTool
+from google.adk.tools import BaseTool, FunctionTool, LongRunningFunctionTool
 from google.adk.tools import ToolContext as AdkToolContext
 
 from agent_adapter import Allow, Block, CallableGuard, ToolContext, ToolError, ToolRegistry
@@ -86,6 +86,40 @@ def refuse(mark: str) -> dict[str, Any]:
     raise ToolError(f"No {mark} today.")
 
 
+@registry.tool
+async def misfile(mark: str, how: str, context: ToolContext) -> dict[str, Any]:
+    """Take effect, then end in a way that no message between processes can carry."""
+    await areport(f"{mark}.misfile")
+    if how == "error":
+        raise ToolError({"reason": "no text"})  # pyright: ignore[reportArgumentType]
+    context.framework.actions.artifact_delta["bill.pdf"] = "first"
+    return {}
+
+
+@registry.tool(confirm=True, summary=lambda arguments: arguments["words"])
+async def send_card(mark: str, words: str) -> dict[str, Any]:
+    """Send a card; its words are the summary."""
+    return {"count": await areport(f"{mark}.send_card", {"words": words})}
+
+
+@registry.tool(idempotent=True)
+async def book(mark: str, context: ToolContext) -> dict[str, Any]:
+    """Book under the call's key, then end the process, the first time it is called."""
+    if await areport(f"{mark}.book", {"key": context.idempotency_key}) == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"booked": True}
+
+
+def wire(mark: str, amount: int, tool_context: AdkToolContext) -> dict[str, Any]:
+    """A plain ADK tool that asks for its confirmation itself, while it runs."""
+    if tool_context.tool_confirmation is None:
+        tool_context.request_confirmation(hint=f"Wire {amount}?")
+        return {"status": "pending"}
+    if not tool_context.tool_confirmation.confirmed:
+        return {"status": "refused"}
+    return {"wired": amount, "count": report(f"{mark}.wire", {"amount": amount})}
+
+
 def refund(mark: str, amount: int) -> dict[str, Any]:
     """A plain ADK tool behind ADK's own confirmation."""
     return {"refunded": amount, "count": report(f"{mark}.refund", {"amount": amount})}
@@ -94,6 +128,11 @@ def refund(mark: str, amount: int) -> dict[str, Any]:
 def ask_warehouse(mark: str) -> None:
     """A plain long-running ADK tool: starts the question; the answer comes later."""
     report(f"{mark}.ask_warehouse")
+
+
+def recall(mark: str, tool_context: AdkToolContext) -> dict[str, Any]:
+    """A plain ADK tool that reads session state."""
+    return {"kept": tool_context.state.get("kept"), "mark": mark}
 
 
 def remember(mark: str, tool_context: AdkToolContext) -> dict[str, Any]:
@@ -113,11 +152,20 @@ def worker(name: str, **more: Any) -> LlmAgent:
         FunctionTool(refund, require_confirmation=True),
         LongRunningFunctionTool(ask_warehouse),
         remember,
+        recall,
+        wire,
     ]
     instruction = more.pop("instruction", f"You are {name}.")
     return LlmAgent(
         name=name, model=MODEL, description=f"Does {name} work.", instruction=instruction, tools=tools, **more
     )
+
+
+def _ask_first(tool: BaseTool, args: dict[str, Any], tool_context: AdkToolContext) -> dict[str, Any] | None:
+    if tool.name != "wire" or tool_context.tool_confirmation is not None:
+        return None
+    tool_context.request_confirmation(hint=f"Wire {args['amount']}?")
+    return {"status": "asked"}
 
 
 def boss(name: str, helper: LlmAgent) -> LlmAgent:
@@ -127,6 +175,7 @@ def boss(name: str, helper: LlmAgent) -> LlmAgent:
 
 AGENTS = (
     worker("single"),
+    worker("careful", before_tool_callback=_ask_first),
     boss("transfer", worker("transferee")),
     boss("tasker", worker("task_helper", mode="task")),
     boss("asker", worker("turn_helper", mode="single_turn")),
