@@ -5,6 +5,7 @@ Each test plays a scene of its own: what it says to the model and what its tools
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -121,6 +122,15 @@ class Scene:
         view = await thread.wait(run_id, until="ended", timeout=60)
         assert view.status == status, view
         return view
+
+    async def not_started(self, thread: Thread) -> None:
+        """Wait until a call of the thread was tried and never began."""
+        handle = self.client.get_workflow_handle(f"thread-{thread.id}")
+        async with asyncio.timeout(60):
+            async for event in handle.fetch_history_events(wait_new_event=True):
+                done = event.activity_task_completed_event_attributes
+                if any(b'"not_started"' in payload.data for payload in done.result.payloads):
+                    return
 
     def kill_guests(self, pool: Literal["legs", "tools"] = "legs") -> None:
         """Kill -9 of every guest of a pool: the next leg meets one that knows nothing."""
