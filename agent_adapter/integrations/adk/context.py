@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from google.adk.sessions.state import State
 from google.adk.tools.tool_context import ToolContext as AdkToolContext
 
+from agent_adapter.approval.digest import digest
 from agent_adapter.context import ToolContext
 from agent_adapter.errors import ToolUsageError
 
@@ -33,6 +34,29 @@ class SessionState(MutableMapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._state.to_dict())
+
+
+def repeatable_key(tool_context: AdkToolContext) -> str:
+    """An idempotency key of what is called, for calls that a lost leg may repeat: their ids are others then.
+
+    Derived from thread, run, agent, tool and the model's arguments, and from how many such calls the run made before.
+    Empty for a call that is not in the session, or whose arguments have no canonical form.
+    """
+    made = [
+        (event.author, call.name, call.args or {}, call.id)
+        for event in tool_context.session.events
+        if event.invocation_id == tool_context.invocation_id
+        for call in event.get_function_calls()
+    ]
+    at = next((n for n, call in enumerate(made) if call[3] == tool_context.function_call_id), None)
+    if at is None:
+        return ""
+    this = made[at][:3]
+    before = sum(call[:3] == this for call in made[:at])
+    try:
+        return digest([tool_context.session.id, tool_context.invocation_id, *this, before])
+    except ValueError:
+        return ""
 
 
 def bind_context(tool_context: AdkToolContext) -> ToolContext:

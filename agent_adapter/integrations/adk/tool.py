@@ -13,7 +13,7 @@ from agent_adapter.approval.pause import PausedCall
 from agent_adapter.errors import ModelError
 from agent_adapter.executor import Executor, PreparedCall
 from agent_adapter.integrations.adk.confirmations import permission_of
-from agent_adapter.integrations.adk.context import bind_context
+from agent_adapter.integrations.adk.context import bind_context, repeatable_key
 from agent_adapter.integrations.adk.hosted import has_outcome, is_hosted, outcome, pause
 from agent_adapter.registry import ToolRegistry
 from agent_adapter.schema.gemini import to_gemini_parameters
@@ -74,6 +74,8 @@ class AdapterTool(BaseTool):
             prepared = await self.executor.prepare(self.spec, args, context)
             if prepared.needs_approval or not self.spec.is_repeatable:
                 return pause(tool_context, paused_call(prepared, args))
+        if self.spec.idempotent:
+            context = replace(context, idempotency_key=repeatable_key(tool_context))
         return await self.executor.run_spec(self.spec, args, context)
 
 

@@ -46,6 +46,13 @@ def note(order: str) -> dict[str, Any]:
     return {"noted": order}
 
 
+@registry.tool(idempotent=True)
+async def book(order: str, context: ToolContext) -> str:
+    """Book an order under the key of the call."""
+    await areport("book", {"order": order, "key": context.idempotency_key})
+    return "booked"
+
+
 @registry.tool(confirm=True)
 async def slow_write(order: str) -> str:
     """Take an order slowly."""
