@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
 from workflows.approvals import Refused
-from workflows.messages import JsonObject
+from workflows.messages import JsonObject, as_object
 
 MAX_BYTES = 1024 * 1024
 """Largest message, state or state delta, as JSON text in UTF-8. Temporal refuses payloads of 2 MiB."""
@@ -132,6 +132,15 @@ def check_state(values: Mapping[str, Any], *, what: str = "state") -> None:
             raise Refused("state-refused", f"The state key {key!r} is temporary: only a running agent can set it.")
         check_json(value, what=f"value of the state key {key!r}", kind="state-refused")
     check_size(values, what=what, kind="state-refused")
+
+
+def check_events(events: Sequence[JsonObject]) -> None:
+    """The gate for events from outside: ADK Event JSON with ids, and state that may be kept. Refused otherwise."""
+    check_json(list(events), what="events", kind="events-refused")
+    for event in events:
+        if not isinstance(event.get("id"), str) or not event["id"]:
+            raise Refused("events-refused", "Every event needs an `id`, a string. Send ADK Event JSON.")
+        check_state(as_object(as_object(event.get("actions")).get("stateDelta")), what="state of the events")
 
 
 def check_json(value: Any, *, what: str, kind: str = "message-refused") -> None:

@@ -206,6 +206,7 @@ class Ending(BaseModel):
 
     status: Literal["cancelled", "timeout"]
     error: RunError
+    by: str
 
 
 class CurrentRun(BaseModel):

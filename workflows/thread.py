@@ -131,12 +131,13 @@ class ThreadWorkflow(ThreadCalls):
         left = run.started_at + limit - workflow.time()
         await workflow.sleep(timedelta(seconds=max(0.001, left)), summary="time limit of the run")
         text = f"The run took longer than its limit of {limit:g} s."
-        run.ending = run.ending or Ending(status="timeout", error=RunError(code="run-limit-exceeded", message=text))
+        run.ending = run.ending or Ending(
+            status="timeout", error=RunError(code="run-limit-exceeded", message=text), by="the time limit"
+        )
         self._stop_activities()
 
     def _end_early(self, run: CurrentRun, ending: Ending) -> None:
-        by = self._thread.closed_by or ending.error.message
-        self._thread.settle_unfinished(event_id=str(workflow.uuid4()), at=workflow.time(), by=by)
+        self._thread.settle_unfinished(event_id=str(workflow.uuid4()), at=workflow.time(), by=ending.by)
         self._end(ending.status, ending.error)
 
     def _end(self, status: Any, error: RunError | None = None) -> None:

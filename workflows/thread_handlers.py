@@ -172,9 +172,7 @@ class ThreadHandlers:
             given = door.parsed(AppendEvents, request, surplus=surplus, example=_APPEND)
             self._must_be_quiet()
             self._thread.check_revision(given.if_revision)
-            door.check_json(list(given.events), what="events", kind="events-refused")
-            if not all(isinstance(event.get("id"), str) and event["id"] for event in given.events):
-                raise Refused("events-refused", "Every event needs an `id`, a string. Send ADK Event JSON.")
+            door.check_events(given.events)
             self._thread.append(given.events)
         return Revision(revision=self._thread.revision)
 

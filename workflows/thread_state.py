@@ -199,7 +199,7 @@ class ThreadState(BaseModel):
                 )
                 return "queued"
         if self.current is not None and self.current.run_id == run_id:
-            self.current.ending = self.current.ending or Ending(status="cancelled", error=error)
+            self.current.ending = self.current.ending or Ending(status="cancelled", error=error, by=by[:MAX_BY])
             return "current"
         if record := self.record(run_id):
             raise Refused("run-ended", f"Run {run_id!r} has ended already ({record.status}). Nothing to do.")

@@ -290,3 +290,11 @@ def test_a_refusal_repeats_no_value_that_may_be_secret() -> None:
     for value in (f"{secret}\x00", f"{secret}\ud800", {secret}):
         assert secret not in str(refusal(door.check_state, {"key": value}))
         assert secret not in str(refusal(door.user_message, content({"inlineData": {"data": value}})))
+
+
+def test_events_from_outside_bring_ids_and_state_that_may_be_kept() -> None:
+    door.check_events([{"id": "e1", "actions": {"stateDelta": {"key": 1}}}, {"id": "e2"}])
+    with pytest.raises(Refused, match="temp:x"):
+        door.check_events([{"id": "e1", "actions": {"stateDelta": {"temp:x": 1}}}])
+    with pytest.raises(Refused, match="needs an `id`"):
+        door.check_events([{"author": "user"}])
