@@ -10,6 +10,7 @@ import structlog
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from activities.limits import leg_limits
 from activities.payload import NotStorableError, fitting, plain, stored_bytes
 from activities.thread_session import THREAD_GONE, THREAD_UNREACHABLE, ThreadSession, leg_input
 from agentvisor.channel import Gone, JsonObject, Refused
@@ -22,7 +23,6 @@ from agentvisor.protocol import (
     LegAnswered,
     LegEnd,
     LegFailed,
-    LegLimits,
     LegPaused,
     RunLeg,
     Spent,
@@ -94,7 +94,6 @@ class Leg:
         asked = self._asked
         handed = self._handed = asked.handed or await self._session.handed(asked.base)
         self._events = expand(self._details, handed)
-        limits = asked.limits
         return await self._guests.ask(
             "legs",
             "leg",
@@ -107,12 +106,7 @@ class Leg:
                 given=leg_input(handed),
                 progress=tuple(self._events),
                 temp=asked.temp,
-                limits=LegLimits(
-                    model_calls=limits.model_calls,
-                    tool_calls=limits.tool_calls,
-                    tokens=limits.tokens,
-                    cost=limits.cost,
-                ),
+                limits=leg_limits(asked.limits, self._guests.project.config.limits, used=asked.used),
             ),
             LegEnd,
             thread_id=asked.thread_id,

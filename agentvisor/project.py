@@ -68,17 +68,16 @@ class PlainTool(_Section):
 
 
 class ProjectLimits(_Section):
-    """What one run of this project may use; what is left out is the host's default."""
+    """What one run of this project may use at most, whatever its thread allows. None: as the thread allows."""
 
     model_calls: Count | None = None
     tool_calls: Count | None = None
     tokens: Count | None = None
     cost: Annotated[StrictInt | StrictFloat, Field(ge=0, allow_inf_nan=False)] | None = None
-    seconds: Seconds | None = None
 
 
 class ProjectApprovals(_Section):
-    """How approvals of this project behave. `expires`: seconds until one does, or "never"."""
+    """How approvals of this project behave. `expires`: seconds until one does, or "never"; a tool's own goes first."""
 
     expires: Expires | None = None
 
@@ -119,8 +118,12 @@ def read_project(folder: Path) -> Project:
             "agent-py-missing",
             f"{folder} has an agent.yaml but no agent.py. Create agent.py there, with the agent as `root_agent`.",
         )
-    config = _read(folder / "agentvisor.yaml", ProjectConfig, "agentvisor-yaml-invalid") or ProjectConfig()
-    return Project(folder, agent.name, agent.description, config)
+    return Project(folder, agent.name, agent.description, read_config(folder))
+
+
+def read_config(folder: Path) -> ProjectConfig:
+    """Read the agentvisor.yaml of a folder, which need not have one. Raises ProjectError."""
+    return _read(folder / "agentvisor.yaml", ProjectConfig, "agentvisor-yaml-invalid") or ProjectConfig()
 
 
 def _agent_yaml(folder: Path) -> _AgentYaml:

@@ -20,14 +20,15 @@ from agent_adapter.approval.pause import PausedCall
 from agent_adapter.context import Permission, ToolContext
 from agent_adapter.errors import AdapterError, ApprovalDenied, ModelError, RunLimitExceeded, ToolArgsInvalid, ToolError
 from agent_adapter.integrations.adk.context import bind_context
-from agent_adapter.integrations.adk.hosted import hosting
+from agent_adapter.integrations.adk.hosted import asks_by_itself, expiring, hosting
 from agent_adapter.integrations.adk.tool import AdapterTool
 from agent_adapter.integrations.adk.tool import paused_call as adapter_call
 from agentvisor.adk.agents import all_agents, find_agent, find_tool
 from agentvisor.adk.here import Here, being
 from agentvisor.adk.hosted_runner import RUN_CONFIG, HostedRunner
-from agentvisor.adk.hosted_tool import own_of, own_outcome, refuse_unfit_state, result_as_json
+from agentvisor.adk.hosted_tool import host_tool, own_of, own_outcome, refuse_unfit_state, result_as_json
 from agentvisor.adk.plain_tool import checked_arguments, judged, paused_call
+from agentvisor.adk.project_rules import ProjectRules
 from agentvisor.channel import Refused, Request
 from agentvisor.protocol import (
     CallDone,
@@ -78,7 +79,9 @@ class OneCall:
 
     @property
     def is_repeatable(self) -> bool:
-        return isinstance(self.tool, AdapterTool) and self.tool.spec.is_repeatable
+        if isinstance(self.tool, AdapterTool):
+            return self.tool.spec.is_repeatable
+        return own_of(self.tool).said.effect == "read"
 
     @property
     def cost(self) -> float:
@@ -113,16 +116,16 @@ class OneCall:
                 adapter_call(prepared, prepared.arguments),
                 digest=prepared.digest(self.bound()),
             )
-        args = checked_arguments(self.tool, self.asked.args)
+        args, own = checked_arguments(self.tool, self.asked.args), own_of(self.tool)
         try:
-            asks = await judged(own_of(self.tool).rule, args, self.context)
+            asks = await judged(own.rule, args, self.context)
         except Exception as error:
             log.exception("confirm_rule.failed", tool=self.tool.name)
             text = (
                 f"The confirmation rule of {self.tool.name!r} failed, so it was not run. The guest's log has the cause."
             )
             raise NotStarted("confirm-rule-failed", text) from error
-        return Checked(args, asks, paused_call(self.tool, args, args))
+        return Checked(args, asks, paused_call(self.tool, args, args, approval=asks, said=own.said))
 
     async def run(self, checked: Checked) -> Any:
         """Make the call. Raises ModelError, or whatever a plain tool raises."""
@@ -136,12 +139,13 @@ class OneCall:
 class Calls:
     """Serves calls for any thread."""
 
-    def __init__(self, runner_of: Callable[[str], HostedRunner]) -> None:
+    def __init__(self, runner_of: Callable[[str], HostedRunner], rules: ProjectRules) -> None:
         self._runner_of = runner_of
+        self._rules = rules
 
     async def make(self, asked: RunCall, request: Request) -> CallEnd:
         """Make the call, unless it may not be made (any more). Nothing is made twice, and nothing is logged of it."""
-        with being(Here(asked.thread_id, asked.principal, asked.run_id)), hosting():
+        with being(Here(asked.thread_id, asked.principal, asked.run_id)), hosting(expires=self._rules.expires):
             try:
                 call = await self._open(asked, request)
                 _only_once(call)
@@ -151,16 +155,12 @@ class Calls:
             except AdapterError as error:
                 return CallEnd(outcome=CallFailed(code=error.kind, message=error.message))
             if reason := _why_ask(asked, checked):
-                pause = checked.pause
-                ask = CallNeedsApproval(
-                    reason=reason, args=checked.args, fingerprint=pause.fingerprint, pause=pause.dump()
-                )
-                return CallEnd(outcome=ask)
+                return CallEnd(outcome=_needs_approval(checked, reason))
             return await _told(call, checked)
 
     async def check(self, asked: RunCall, request: Request) -> CheckEnd:
         """Validate, guard and judge the arguments."""
-        with being(Here(asked.thread_id, asked.principal, asked.run_id)), hosting():
+        with being(Here(asked.thread_id, asked.principal, asked.run_id)), hosting(expires=self._rules.expires):
             try:
                 checked = await (await self._open(asked, request)).check()
             except NotStarted as refused:
@@ -175,7 +175,7 @@ class Calls:
         A probe returns None (it cannot know), False (no effect), `{"outcome": "done" | "not_done", "result"}`, or the
         call's result. One that raises does not know.
         """
-        with being(Here(asked.thread_id, asked.principal, asked.run_id)), hosting():
+        with being(Here(asked.thread_id, asked.principal, asked.run_id)), hosting(expires=self._rules.expires):
             try:
                 call = await self._open(asked, request)
                 probe = call.tool.spec.probe if isinstance(call.tool, AdapterTool) else None
@@ -191,6 +191,7 @@ class Calls:
     async def _open(self, asked: RunCall, request: Request) -> OneCall:
         runner = self._runner_of(asked.agent)
         agent, tool = await _located(runner.agent, asked)
+        host_tool(tool, self._rules)
         state: JsonObject = {}
         if _wants_state(tool):
             state = (await request.ask("session", SessionWanted(state_only=True), SessionGiven)).state
@@ -245,6 +246,11 @@ def _why_ask(asked: RunCall, checked: Checked) -> str | None:
     return None
 
 
+def _needs_approval(checked: Checked, reason: str) -> CallNeedsApproval:
+    pause = expiring(checked.pause)
+    return CallNeedsApproval(reason=reason, args=checked.args, fingerprint=pause.fingerprint, pause=pause.dump())
+
+
 async def _told(call: OneCall, checked: Checked) -> CallEnd:
     """What became of the call. From here on nothing may pass for a call that never began: it would be made again."""
     try:
@@ -276,6 +282,9 @@ async def _finished(call: OneCall, checked: Checked) -> CallEnd:
         text = f"The tool {call.tool.name!r} failed with {type(error).__name__}. It may have had effects."
         failed = CallFailed(code="tool-error", message=text, started=True, state_delta=_delta(call.context))
         return CallEnd(outcome=failed, spent=spent)
+    if asks_by_itself(call.context):
+        reason = f"The tool {call.tool.name!r} asks for an approval, and did nothing yet."
+        return CallEnd(outcome=_needs_approval(checked, reason))
     if (refusal := refuse_unfit_state(call.context)) is not None:
         result = refusal
     return CallEnd(outcome=_done(call.context, result), spent=spent)

@@ -21,8 +21,9 @@ class Guest:
 
     def __init__(self, project: ProjectCode) -> None:
         self._sessions = LiveSessions()
-        self._runners = {name: hosted_runner(app, self._sessions) for name, app in project.apps.items()}
-        self._calls = Calls(self._runner)
+        self._rules = project.rules
+        self._runners = {name: hosted_runner(app, self._sessions, self._rules) for name, app in project.apps.items()}
+        self._calls = Calls(self._runner, self._rules)
         self._legs: dict[str, tuple[Leg, asyncio.Task[LegEnd]]] = {}
         self._serves: dict[str, Callable[[JsonObject, Request], Awaitable[BaseModel]]] = {
             "leg": self._leg,
@@ -41,7 +42,7 @@ class Guest:
 
     async def _leg(self, body: JsonObject, request: Request) -> LegEnd:
         asked = RunLeg.model_validate(body)
-        leg = Leg(asked, request, runner=self._runner(asked.agent), sessions=self._sessions)
+        leg = Leg(asked, request, runner=self._runner(asked.agent), sessions=self._sessions, rules=self._rules)
         before = self._legs.get(asked.thread_id)
         task = asyncio.ensure_future(self._after(before, leg))
         self._legs[asked.thread_id] = leg, task

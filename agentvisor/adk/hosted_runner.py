@@ -16,6 +16,7 @@ from google.adk.sessions import BaseSessionService, Session
 from agentvisor.adk.events import of_run, open_calls
 from agentvisor.adk.here import running_run
 from agentvisor.adk.plugins import FirstPlugin, LastPlugin
+from agentvisor.adk.project_rules import ProjectRules
 
 SYNC_TOOLS_AT_ONCE = 64
 
@@ -41,12 +42,12 @@ class HostedRunner(Runner):
             await super()._run_post_invocation_compaction(session=session)
 
 
-def hosted_runner(app: App, sessions: BaseSessionService) -> HostedRunner:
+def hosted_runner(app: App, sessions: BaseSessionService, rules: ProjectRules) -> HostedRunner:
     """A runner for this app: its plugins keep their order, ours stand around them; its runs can be resumed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # ADK calls resumability experimental
         resumable = ResumabilityConfig(is_resumable=True)
-    plugins = [FirstPlugin(), *_own(app.plugins), LastPlugin()]
+    plugins = [FirstPlugin(), *_own(app.plugins), LastPlugin(rules)]
     hosted = app.model_copy(update={"plugins": plugins, "resumability_config": resumable})
     return HostedRunner(app=hosted, session_service=sessions)
 

@@ -20,14 +20,16 @@ from agent_adapter.integrations.adk.tool import AdapterTool
 from agent_adapter.integrations.adk.tool import paused_call as adapter_call
 from agentvisor.adk.json_values import as_json, flaw
 from agentvisor.adk.plain_tool import checked_arguments, judged, paused_call
+from agentvisor.adk.project_rules import NOTHING_SAID, ProjectRules
 from agentvisor.adk.running_leg import RunningLeg, running_leg
+from agentvisor.project import PlainTool
 from agentvisor.protocol import JsonObject, LegFailed
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 FRAMEWORK_TOOLS = frozenset({"transfer_to_agent", "finish_task", "set_model_response", "exit_loop"})
 Run = Callable[..., "CoroutineType[Any, Any, Any]"]
-Rule = Callable[[JsonObject, ToolContext], Awaitable[bool]]
+Rule = Callable[..., "CoroutineType[Any, Any, bool]"]
 _HOSTED = "_agentvisor_hosted"
 
 
@@ -37,10 +39,11 @@ class ToolStopped(Exception):
 
 @dataclass(frozen=True)
 class Own:
-    """A tool's own methods, before a host changed the object."""
+    """A tool's own methods, before a host changed the object; and what the project's file says of it."""
 
     run: Run
     rule: Rule
+    said: PlainTool = NOTHING_SAID
 
 
 def is_framework_tool(tool: BaseTool) -> bool:
@@ -49,45 +52,49 @@ def is_framework_tool(tool: BaseTool) -> bool:
     return tool.name in FRAMEWORK_TOOLS or isinstance(tool, AgentTool) or deferred
 
 
-def host_tool(tool: BaseTool) -> None:
+def host_tool(tool: BaseTool, rules: ProjectRules) -> None:
     """Make this tool object run under the host's rules from now on.
 
     The object itself is changed, since callbacks and ADK must see the user's own tool, and toolsets make theirs late.
     """
     if _HOSTED in vars(tool) or is_framework_tool(tool):
         return
-    own = Own(tool.run_async, tool.check_require_confirmation)
+    said = rules.about(tool)
+    rule = tool.check_require_confirmation if said.confirm is None else _constant(said.confirm)
+    own = Own(tool.run_async, rule, said)
     setattr(tool, _HOSTED, own)
     if isinstance(tool, AdapterTool):
         tool.run_async = _counted(tool, own.run, cost=tool.spec.cost)
     else:
-        tool.run_async = _gated(tool, _counted(tool, own.run), own.rule)
-        tool.check_require_confirmation = _never  # the host is the gate
+        tool.run_async = _counted(tool, _gated(tool, own))
+        tool.check_require_confirmation = _constant(False)  # the host is the gate
 
 
 def own_of(tool: BaseTool) -> Own:
-    """What the tool does without a host."""
+    """What the tool does without a host, as the project's file would have it."""
     own: Own | None = getattr(tool, _HOSTED, None)
     return own or Own(tool.run_async, tool.check_require_confirmation)
 
 
-async def _never(args: JsonObject, tool_context: ToolContext) -> bool:  # noqa: ARG001 - the signature of ADK
-    return False
+def _constant(answer: bool) -> Rule:
+    async def rule(args: JsonObject, tool_context: ToolContext) -> bool:  # noqa: ARG001 - the signature of ADK
+        return answer
+
+    return rule
 
 
-def _gated(tool: BaseTool, run: Run, rule: Rule) -> Run:
+def _gated(tool: BaseTool, own: Own) -> Run:
     async def run_async(*, args: JsonObject, tool_context: ToolContext) -> Any:
         if has_outcome(tool_context):
             return outcome(tool_context)
         leg = running_leg()
-        if leg and await _asks(tool, rule, args, tool_context, leg):
+        if leg and ((asks := await _asks(tool, own.rule, args, tool_context, leg)) or own.said.effect == "write"):
             try:
                 checked = checked_arguments(tool, args)
             except ModelError as error:
                 return error.as_result()
-            await leg.before_tool()
-            return pause(tool_context, paused_call(tool, args, checked))
-        return await run(args=args, tool_context=tool_context)
+            return pause(tool_context, paused_call(tool, args, checked, approval=asks, said=own.said))
+        return await own.run(args=args, tool_context=tool_context)
 
     return run_async
 
@@ -108,7 +115,7 @@ async def _paused(tool: BaseTool, args: JsonObject, tool_context: ToolContext) -
     if isinstance(tool, AdapterTool):
         prepared = await tool.executor.prepare(tool.spec, args, bind_context(tool_context))
         return adapter_call(prepared, args)
-    return paused_call(tool, args, checked_arguments(tool, args))
+    return paused_call(tool, args, checked_arguments(tool, args), approval=True, said=own_of(tool).said)
 
 
 async def _asks(

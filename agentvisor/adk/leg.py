@@ -20,6 +20,7 @@ from agentvisor.adk.here import Here, being
 from agentvisor.adk.hosted_runner import RUN_CONFIG, HostedRunner
 from agentvisor.adk.json_values import flaw
 from agentvisor.adk.message import HandedRefused, answer_messages, user_message
+from agentvisor.adk.project_rules import ProjectRules
 from agentvisor.adk.running_leg import Outcome, RunningLeg, running
 from agentvisor.adk.sessions import LiveSession, LiveSessions, StateRefused
 from agentvisor.adk.telling import Telling
@@ -47,8 +48,11 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class Leg:
     """One attempt to run a leg."""
 
-    def __init__(self, asked: RunLeg, request: Request, *, runner: HostedRunner, sessions: LiveSessions) -> None:
+    def __init__(
+        self, asked: RunLeg, request: Request, *, runner: HostedRunner, sessions: LiveSessions, rules: ProjectRules
+    ) -> None:
         self._asked = asked
+        self._rules = rules
         self._request = request
         self._runner = runner
         self._sessions = sessions
@@ -68,7 +72,7 @@ class Leg:
         live.on_event = self._telling.stored
         self._sessions.begin(live)
         try:
-            with being(self._here), running(self._control), hosting():
+            with being(self._here), running(self._control), hosting(expires=self._rules.expires):
                 outcome = await self._outcome(live, given, done)
             return self._end(live, outcome)
         finally:

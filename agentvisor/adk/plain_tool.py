@@ -1,4 +1,4 @@
-"""Plain ADK tools whose calls need a confirmation: their arguments are checked before anybody is asked."""
+"""Plain ADK tools whose calls pause: their arguments are checked before anybody is asked."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from agent_adapter.approval.digest import digest
 from agent_adapter.approval.pause import PausedCall
 from agent_adapter.arguments import validate_arguments
 from agentvisor.adk.json_values import as_json
+from agentvisor.project import PlainTool
 from agentvisor.protocol import JsonObject
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -22,22 +23,25 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 _models: WeakKeyDictionary[BaseTool, type[BaseModel] | None] = WeakKeyDictionary()
 
 
-def paused_call(tool: BaseTool, raw: JsonObject, checked: JsonObject) -> PausedCall:
-    """What the approval of this call shows and needs."""
+def paused_call(tool: BaseTool, raw: JsonObject, checked: JsonObject, *, approval: bool, said: PlainTool) -> PausedCall:
+    """What whoever holds the approval needs to know of this call. `said`: by the project's file."""
     return PausedCall(
-        approval=True,
+        approval=approval,
         arguments=checked if checked != raw else None,
-        fingerprint=fingerprint(tool),
+        fingerprint=_fingerprint(tool, said),
+        effect=said.effect or "write",
         editable=_model(tool) is not None,
+        timeout=said.timeout,
+        expires=said.expires,
     )
 
 
-def fingerprint(tool: BaseTool) -> str:
-    """Digest of the tool's name, declaration and rule; another one means another tool to a person."""
+def _fingerprint(tool: BaseTool, said: PlainTool) -> str:
+    """Digest of the tool's name, declaration, rule and effect; another one means another tool to a person."""
     declaration = tool._get_declaration()  # pyright: ignore[reportPrivateUsage]
     declared = declaration.model_dump(mode="json", exclude_none=True) if declaration else {}
-    rule: Any = getattr(tool, "_require_confirmation", None)
-    return digest([tool.name, as_json(declared), "rule" if callable(rule) else bool(rule)])
+    rule: Any = getattr(tool, "_require_confirmation", None) if said.confirm is None else said.confirm
+    return digest([tool.name, as_json(declared), "rule" if callable(rule) else bool(rule), said.effect])
 
 
 def checked_arguments(tool: BaseTool, raw: JsonObject) -> JsonObject:

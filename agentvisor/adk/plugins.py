@@ -14,6 +14,7 @@ from google.adk.tools import BaseTool, ToolContext
 
 from agentvisor.adk.call_order import in_call_order, with_own_ids
 from agentvisor.adk.hosted_tool import host_tool, pause_what_asks
+from agentvisor.adk.project_rules import ProjectRules
 from agentvisor.adk.running_leg import running_leg
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -44,8 +45,9 @@ def _is_empty(response: LlmResponse) -> bool:
 class LastPlugin(BasePlugin):
     """Stands last, so that the user's plugins answer first: limits, pausing calls, tool errors, order of responses."""
 
-    def __init__(self) -> None:
+    def __init__(self, rules: ProjectRules) -> None:
         super().__init__("agentvisor_last")
+        self._rules = rules
 
     async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
         del callback_context
@@ -64,7 +66,7 @@ class LastPlugin(BasePlugin):
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext
     ) -> None:
         del tool_args, tool_context
-        host_tool(tool)
+        host_tool(tool, self._rules)
 
     async def after_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, result: Any

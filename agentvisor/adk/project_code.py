@@ -18,8 +18,10 @@ from google.adk.workflow import BaseNode
 from pydantic import ValidationError
 
 from agentvisor.adk.agents import all_agents, static_tools
-from agentvisor.adk.refusals import Refusal, check_app
+from agentvisor.adk.project_rules import ProjectRules
+from agentvisor.adk.refusals import Refusal, check_app, check_rules
 from agentvisor.adk.registration import registered_agents
+from agentvisor.project import ProjectError, read_config
 from agentvisor.protocol import AgentInfo
 
 ENTRY = "agent.py"
@@ -31,9 +33,10 @@ class ProjectRefused(Exception):
 
 @dataclass(frozen=True)
 class ProjectCode:
-    """The apps of a project by the name of their root agent."""
+    """The apps of a project by the name of their root agent, and what its file says of their tools."""
 
     apps: dict[str, App]
+    rules: ProjectRules
 
     def infos(self) -> tuple[AgentInfo, ...]:
         return tuple(_info(app) for app in self.apps.values())
@@ -42,19 +45,22 @@ class ProjectCode:
 def load_project(folder: Path) -> ProjectCode:
     """Import the project: `app` of agent.py, else its `root_agent`, and what `register_agent` was given.
 
+    What agentvisor.yaml says of tools and approvals comes with it.
+
     The working directory and the first entry of sys.path become the folder. Raises ProjectRefused.
     """
     folder = folder.resolve()
     os.chdir(folder)
     sys.path[0:0] = [str(folder)]
-    module = _imported(folder)
     try:
-        apps = _apps(module)
+        rules = ProjectRules.of(read_config(folder))
+        apps = _apps(_imported(folder))
         for app in apps.values():
-            check_app(app)
-    except Refusal as refusal:
+            check_app(app, rules)
+        check_rules(rules, apps.values())
+    except (Refusal, ProjectError) as refusal:
         raise ProjectRefused(str(refusal)) from refusal
-    return ProjectCode(apps)
+    return ProjectCode(apps, rules)
 
 
 def _imported(folder: Path) -> ModuleType:

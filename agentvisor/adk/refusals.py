@@ -3,30 +3,75 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
+import structlog
 from google.adk.agents import BaseAgent, LlmAgent
 from google.adk.apps import App
 from google.adk.tools import AgentTool, BaseTool, FunctionTool, LongRunningFunctionTool
+from google.adk.tools.base_toolset import BaseToolset
 
 from agent_adapter.errors import ToolUsageError
 from agent_adapter.integrations.adk.tool import AdapterTool
 from agent_adapter.registry import check_name
 from agentvisor.adk.agents import all_agents, static_tools
+from agentvisor.adk.hosted_tool import FRAMEWORK_TOOLS, is_framework_tool
+from agentvisor.adk.project_rules import NOTHING_SAID, ProjectRules, speaks_for_itself
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Refusal(Exception):
     """The agent cannot be served. The text names the agent and tool, and the way out."""
 
 
-def check_app(app: App) -> None:
-    """Raise Refusal for the first thing in the app that cannot work."""
+def check_app(app: App, rules: ProjectRules) -> None:
+    """Raise Refusal for the first thing in the app that cannot work under these rules."""
     for agent in all_agents(app.root_agent):
         _check_tools(agent)
         _check_live(agent)
         for tool in static_tools(agent):
             if isinstance(tool, AgentTool) and not any(tool.agent is sub for sub in agent.sub_agents):
-                _check_agent_tool(agent, tool)
+                _check_agent_tool(agent, tool, rules)
+
+
+def check_rules(rules: ProjectRules, apps: Iterable[App]) -> None:
+    """Raise Refusal for the first tool that agentvisor.yaml cannot speak of."""
+    roots: list[Any] = [app.root_agent for app in apps]
+    tools = [tool for root in roots for agent in all_agents(root) for tool in static_tools(agent)]
+    # A toolset names its tools when it is asked, and a workflow may make its agents as it runs.
+    more_to_come = not all(isinstance(root, BaseAgent) for root in roots) or any(
+        isinstance(tool, BaseToolset) for tool in tools
+    )
+    for name in rules.tools:
+        named = [tool for tool in tools if _name(tool) == name]
+        for tool in named:
+            _check_spoken_of(name, tool)
+        if named:
+            continue
+        if not more_to_come:
+            raise Refusal(_unknown(name, {known for tool in tools if (known := _name(tool))}))
+        log.warning("project.tool_unseen", tool=name)
+
+
+def _unknown(name: str, known: set[str]) -> str:
+    return (
+        f"agentvisor.yaml speaks under `tools` of {name!r}, but no agent has such a tool; "
+        f"they have: {', '.join(sorted(known)) or 'none'}. Correct the name, or remove it."
+    )
+
+
+def _check_spoken_of(name: str, tool: Any) -> None:
+    if isinstance(tool, AdapterTool):
+        way_out = "a tool of agent_adapter. Say it where the tool is defined: ToolSpec has these options, too."
+    elif isinstance(tool, BaseTool) and speaks_for_itself(tool):
+        way_out = "a long-running tool, which waits for its answer anyway. Remove it there."
+    elif name in FRAMEWORK_TOOLS or (isinstance(tool, BaseTool) and is_framework_tool(tool)):
+        way_out = "one that ADK steers the agent with. Remove it there."
+    else:
+        return
+    raise Refusal(f"agentvisor.yaml speaks under `tools` of {name!r}, {way_out}")
 
 
 def _check_tools(agent: BaseAgent) -> None:
@@ -68,10 +113,10 @@ def _check_live(agent: BaseAgent) -> None:
         raise Refusal(text)
 
 
-def _check_agent_tool(agent: BaseAgent, tool: AgentTool) -> None:
+def _check_agent_tool(agent: BaseAgent, tool: AgentTool, rules: ProjectRules) -> None:
     for inner in all_agents(tool.agent):
         for used in static_tools(inner):
-            if _may_pause(used):
+            if _may_pause(used, rules):
                 text = (
                     f"Agent {agent.name!r} wraps {tool.agent.name!r} in an AgentTool, and its tool {_name(used)!r} "
                     "may pause: ADK cannot resume what an AgentTool runs. List the agent under sub_agents instead, "
@@ -80,7 +125,10 @@ def _check_agent_tool(agent: BaseAgent, tool: AgentTool) -> None:
                 raise Refusal(text)
 
 
-def _may_pause(tool: Any) -> bool:
+def _may_pause(tool: Any, rules: ProjectRules) -> bool:
+    said = rules.tools.get(_name(tool) or "", NOTHING_SAID)
+    if said.effect == "write" or said.confirm is not None:
+        return said.effect == "write" or said.confirm is True
     if isinstance(tool, AdapterTool):
         return tool.may_pause
     if isinstance(tool, LongRunningFunctionTool):

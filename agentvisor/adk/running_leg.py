@@ -23,6 +23,7 @@ class RunningLeg:
         self.yield_wanted = False
         self.stopped: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._limits = limits
+        self._waiting = 0
 
     def stop(self, outcome: Outcome) -> None:
         """End the leg with this outcome. The first one counts."""
@@ -46,7 +47,7 @@ class RunningLeg:
     async def before_tool(self) -> None:
         """Called before each tool call; does not return where there must be none."""
         limit = self._limits.tool_calls
-        if limit is not None and self.spent.tool_calls >= limit:
+        if limit is not None and self.spent.tool_calls + self._waiting >= limit:
             self._exceeded(f"tool calls ({limit} left for this leg)")
         if self.stopped.done():
             await self.stand_still()
@@ -56,8 +57,9 @@ class RunningLeg:
         self.spent = self.spent.model_copy(update=more)
 
     def uncount_tool(self, cost: float = 0.0) -> None:
-        """The call did not run here after all."""
-        less = {"tool_calls": self.spent.tool_calls - 1, "cost": self.spent.cost - cost}
+        """The call did not run here after all: it waits to be made outside."""
+        self._waiting += 1
+        less = {"tool_calls": self.spent.tool_calls - 1, "cost": max(0.0, self.spent.cost - cost)}
         self.spent = self.spent.model_copy(update=less)
 
     def count_tokens(self, tokens: int) -> None:
@@ -70,10 +72,13 @@ class RunningLeg:
         elif limits.tokens is not None and spent.tokens >= limits.tokens:
             self._exceeded(f"tokens ({limits.tokens} left for this leg)")
         elif limits.cost is not None and spent.cost > limits.cost:
-            self._exceeded(f"cost ({limits.cost} left for this leg)")
+            self._exceeded(f"cost ({max(0.0, limits.cost):g} left for this leg)")
 
     def _exceeded(self, what: str) -> None:
-        text = f"The run has used up its {what}. Raise the run's limits or give the agent a smaller task."
+        text = (
+            f"The run has used up its {what}. Raise the limits of the thread or of the project, "
+            "or give the agent a smaller task."
+        )
         self.stop(LegFailed(code="run-limit-exceeded", message=text))
 
 

@@ -95,14 +95,14 @@ def test_agentvisor_yaml_tells_tools_limits_and_approvals(folder: Path) -> None:
         tools:
           send: {effect: write, confirm: true, timeout: 20, expires: never}
           look: {effect: read}
-        limits: {model_calls: 5, seconds: 0.5}
+        limits: {model_calls: 5, cost: 0.5}
         approvals: {expires: 3600}
         """
     )
     config = read_project(folder).config
     assert config.tools["send"] == PlainTool(effect="write", confirm=True, timeout=20.0, expires="never")
     assert config.tools["look"].confirm is None
-    assert (config.limits.model_calls, config.limits.seconds) == (5, 0.5)
+    assert (config.limits.model_calls, config.limits.cost) == (5, 0.5)
     assert config.approvals.expires == 3600
 
 
@@ -121,7 +121,8 @@ def test_sections_of_other_features_are_kept(folder: Path) -> None:
         ("tools: {f: {timeout: true}}", "'tools.f.timeout': must be a number of seconds above 0"),
         ("tools: {f: {expires: soon}}", 'or "never"'),
         ("limits: {model_cals: 1}", "'limits.model_cals' is unknown"),
-        ("limits: {seconds: .inf}", "above 0"),
+        ("limits: {seconds: 60}", "'limits.seconds' is unknown"),
+        ("approvals: {expires: .inf}", "above 0"),
         ("limits: {tokens: -1}", "'limits.tokens'"),
         ("approvals: {expires: 0}", "above 0"),
         ("- proxy", "not a map"),

@@ -9,31 +9,51 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any, Literal, cast
 
 from google.adk.events.event_actions import EventActions
 from google.adk.tools.tool_context import ToolContext
 
 from agent_adapter.approval.pause import PAYLOAD_KEY, PausedCall
 
-_hosted: ContextVar[bool] = ContextVar("agent_adapter_hosted", default=False)
+Expires = float | Literal["never"] | None
+
+
+@dataclass(frozen=True)
+class _Host:
+    expires: Expires
+
+
+_host: ContextVar[_Host | None] = ContextVar("agent_adapter_host", default=None)
 PLACEHOLDER = {"status": "waiting"}
 """What a call that waits shows in the session; its outcome replaces it before a model sees it."""
 
 
 @contextmanager
-def hosting() -> Generator[None]:
-    """Within it, a host is the gate: adapter tools pause their turn instead of asking a port of their own."""
-    token = _hosted.set(True)
+def hosting(*, expires: Expires = None) -> Generator[None]:
+    """Within it, a host is the gate: adapter tools pause their turn instead of asking a port of their own.
+
+    `expires`: seconds until an approval does whose tool says nothing of it, or "never".
+    """
+    token = _host.set(_Host(expires))
     try:
         yield
     finally:
-        _hosted.reset(token)
+        _host.reset(token)
 
 
 def is_hosted() -> bool:
     """A host gates the tool calls of this context."""
-    return _hosted.get()
+    return _host.get() is not None
+
+
+def expiring(call: PausedCall) -> PausedCall:
+    """The call; its approval expires when the host says, where its tool says nothing."""
+    host = _host.get()
+    if host is None or host.expires is None or call.expires is not None:
+        return call
+    return call.model_copy(update={"expires": host.expires})
 
 
 def is_waiting(tool_context: ToolContext) -> bool:
@@ -48,16 +68,17 @@ def is_waiting(tool_context: ToolContext) -> bool:
 def pause(tool_context: ToolContext, call: PausedCall) -> dict[str, Any]:
     """End phase 1: the turn pauses at this call. Returns what the tool must return."""
     hint = call.summary or ("waits for an approval" if call.approval else "runs outside the turn")
-    tool_context.request_confirmation(hint=hint, payload={PAYLOAD_KEY: call.dump()})
+    said = expiring(call) if call.approval else call
+    tool_context.request_confirmation(hint=hint, payload={PAYLOAD_KEY: said.dump()})
     tool_context.actions.skip_summarization = True
     return dict(PLACEHOLDER)
 
 
 def asks_by_itself(tool_context: ToolContext) -> bool:
     """The tool's own code, or a callback, has just asked for a confirmation, and `pause` has not."""
-    request = tool_context.actions.requested_tool_confirmations.get(tool_context.function_call_id or "")
-    if request is None or tool_context.tool_confirmation is not None:
+    if not is_waiting(tool_context):
         return False
+    request = tool_context.actions.requested_tool_confirmations[tool_context.function_call_id or ""]
     return not (isinstance(request.payload, dict) and PAYLOAD_KEY in request.payload)
 
 
