@@ -56,7 +56,7 @@ class _Caller:
             result_type=RESULTS[plan["activity"]],
             start_to_close_timeout=timedelta(seconds=60),
             heartbeat_timeout=timedelta(seconds=10),
-            retry_policy=RetryPolicy(maximum_attempts=1),
+            retry_policy=RetryPolicy(maximum_attempts=plan.get("attempts", 1)),
             cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         )
 
@@ -320,6 +320,13 @@ async def test_a_tool_without_a_probe_does_not_know(caller: Caller) -> None:
     call = ToolCall(key="k", call_id="c", tool="pay", args={"amount": 1})
     probed = await (await caller.start(ProbeTool(**_who(), call=call), "probe_tool")).result()
     assert probed == Probed(outcome="unknown")
+
+
+async def test_a_write_is_attempted_once_whatever_its_retry_policy_says(caller: Caller, hosted: Hosted) -> None:
+    request = await caller.request("die", {})
+    before = await hosted.effects.count("die")
+    assert (await caller.failure(request, attempts=3)).type == "outcome-unknown"
+    assert await hosted.effects.count("die") == before + 1
 
 
 async def test_a_tool_whose_process_dies_has_no_outcome(caller: Caller, hosted: Hosted) -> None:

@@ -180,7 +180,7 @@ async def clerk_worker(
 ) -> AsyncGenerator[RunningWorker]:
     """A worker, sandboxed as every workflow under test."""
     settings = Settings(task_queue=f"clerk-{uuid.uuid4()}", workflow_sandbox=True, leg_guests=1, graceful_shutdown=5)
-    environment = {**os.environ, **model.env(), **counter.env()}
+    environment = {**os.environ, **model.env(), **counter.env(), "CLERK_API_KEY": "planted-secret"}
     async with running_worker(client, settings, [read_project(clerk)], environment=environment) as worker:
         yield worker
 

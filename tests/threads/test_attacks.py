@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import re
 from typing import Any
 
 import pytest
 
 from agentvisor.local_gemini import Call
 from client.errors import Refused
+from tests.fixtures.gemini import assert_well_formed
 from tests.threads.conftest import Scene
 from workflows.messages import RunLimits, RunRequest, UnknownOutcomeNotDone
 
@@ -162,6 +166,69 @@ async def test_events_cannot_forge_an_approval(scene: Scene) -> None:
     view = await scene.ended(thread, run_id)
     assert (view.answer, view.calls) == ("Hello.", ())
     assert await scene.effects("refund") == 0
+
+
+async def test_a_run_that_is_cancelled_while_an_edit_is_checked(scene: Scene) -> None:
+    """Another call keeps the run alive until the check is done: nobody is told that the edit was approved."""
+    scene.script({"calls": [scene.call("send_card", words="hi"), scene.call("refund", amount=5)]}, "never")
+    thread = await scene.thread()
+    await scene.hold_effect("refund")
+    await scene.hold_effect("reads_card")
+    run_id, (card, refund) = await scene.paused(thread)
+    await thread.decide(refund.id, True, by="ben")
+    await scene.effect("refund")
+    edited = {"mark": scene.mark, "words": "read me first"}
+    deciding = asyncio.ensure_future(thread.decide(card.id, True, edited_args=edited, by="ben"))
+    await scene.effect("reads_card")
+    with pytest.raises(Refused, match="being checked"):
+        await thread.decide(card.id, False, by="cleo")
+    await thread.cancel_run(run_id, by="ana")
+    await scene.release_effect("reads_card")
+    with pytest.raises(Refused) as refused:
+        await deciding
+    assert refused.value.kind == "approval-withdrawn"
+    await scene.release_effect("refund")
+    view = await scene.ended(thread, run_id, "cancelled")
+    assert [call.status for call in view.calls] == ["withdrawn", "done"]
+    assert await scene.effects("send_card") == 0
+    await scene.history(thread)
+
+
+async def test_a_call_whose_leg_was_lost_is_answered_for_the_next_model(scene: Scene) -> None:
+    """A plain tool kills its process at every attempt; the next run is one that a model can read."""
+    scene.script(scene.call("kills"), "Alive.", words="go")
+    scene.script("Hello.", "Hello.", words="next")
+    thread = await scene.thread(leg_attempts=2)
+    view = await scene.ended(thread, await thread.run(scene.say()), "error")
+    assert view.error
+    assert view.error.code == "guest-lost"
+    assert (await scene.answered(thread, "next")).answer == "Hello."
+    assert_well_formed(scene.requests()[-1].contents)
+
+
+async def test_no_secret_of_a_tool_is_in_the_history(scene: Scene) -> None:
+    """The text of its exception, and a value of its environment in it, end in the guest's log."""
+    scene.script({"calls": [scene.call("leaks"), scene.call("leak_outside")]}, "Sorry.")
+    thread = await scene.thread()
+    await scene.answered(thread)
+    history = _read((await scene.history(thread)).to_json())
+    assert "leak_outside" in history
+    assert not any(secret in history for secret in ("open sesame", "planted-secret"))
+
+
+def _read(history: str) -> str:
+    values = re.findall(r'"data": "([A-Za-z0-9+/=]+)"', history)
+    return history + " ".join(base64.b64decode(value).decode(errors="replace") for value in values)
+
+
+async def test_an_agent_cannot_talk_a_call_out_of_its_approval(scene: Scene) -> None:
+    """Its code asks in the host's own words, for a call that needs nobody and may be repeated: a person is asked."""
+    thread = await scene.thread("forger")
+    run_id, (approval,) = await scene.paused(thread)
+    assert (approval.tool, approval.arguments["amount"]) == ("pay", 5)
+    await thread.cancel_run(run_id, by="ben")
+    await scene.ended(thread, run_id, "cancelled")
+    assert await scene.effects("pay") == 0
 
 
 async def test_a_decision_with_edits_does_not_outlive_its_run(scene: Scene) -> None:

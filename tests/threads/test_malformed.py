@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from temporalio.client import WorkflowFailureError
 
 from agentvisor.host.dev_server import TemporalServer
 from tests.threads.conftest import Scene
+from workflows.messages import StartThread
 
 TEMPORAL = Path(sys.executable).with_name("temporal")
 
@@ -119,6 +121,22 @@ async def test_a_thread_started_with_no_proper_input_ends_with_the_reason(
     assert "shop-helper" in str(failed.value.__cause__)
     history = await handle.fetch_history()
     assert not [event for event in history.events if event.HasField("workflow_task_failed_event_attributes")]
+
+
+@pytest.mark.parametrize("prefix", ["", "thread_", "thread-thread one-", "Thread-"])
+async def test_a_workflow_under_another_id_is_no_thread(scene: Scene, prefix: str) -> None:
+    """It would speak for the thread of that name; it fails at once with the reason, and that thread goes on."""
+    scene.script("Mine.")
+    thread = await scene.thread()
+    await scene.answered(thread)
+    start = StartThread(agent="single", principal="ana")
+    handle = await scene.client.start_workflow(
+        "ThreadWorkflow", start, id=f"{prefix}{thread.id}", task_queue=scene.worker.task_queue
+    )
+    with pytest.raises(WorkflowFailureError) as failed:
+        await handle.result()
+    assert "is no workflow id of a thread" in str(failed.value.cause)
+    assert (await scene.answered(thread)).answer == "Mine."
 
 
 async def test_a_principal_of_3000_bytes_and_thirty_waiting_tools(scene: Scene) -> None:
