@@ -79,12 +79,10 @@ async def test_of_several_processes_exactly_one_gets_each_call(url: SecretStr) -
         assert process.stdout is not None
         assert await process.stdout.readline() == b"here\n"
     async with Store.open(url) as store:  # all three open it, and one makes it
-        ours, *theirs = await asyncio.gather(
-            asyncio.gather(*(store.spent_calls.spend("t", call, owner="c") for call in calls)),
-            *(process.communicate(b"go\n") for process in processes.values()),
-        )
+        begun = {owner: asyncio.create_task(process.communicate(b"go\n")) for owner, process in processes.items()}
+        ours = await asyncio.gather(*(store.spent_calls.spend("t", call, owner="c") for call in calls))
     answers: dict[str, list[tuple[bool, str]]] = {"c": [(spent.mine, spent.owner) for spent in ours]}
-    answers |= {owner: json.loads(out) for owner, (out, _) in zip(processes, theirs, strict=True)}
+    answers |= {owner: json.loads((await communicating)[0]) for owner, communicating in begun.items()}
     for n in range(len(calls)):
         winners = [owner for owner, spent in answers.items() if spent[n][0]]
         assert len(winners) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, event, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from agentvisor.host.store.errors import StoreMisconfigured
@@ -17,6 +17,11 @@ _SQLITE = frozenset({"sqlite", "sqlite+aiosqlite"})
 _POSTGRESQL = frozenset({"postgresql", "postgres", "postgresql+asyncpg"})
 _CONNECTIONS = 8
 _CONNECT_SECONDS = 5.0
+_EVERY_ENGINE: dict[str, Any] = {
+    "isolation_level": "AUTOCOMMIT",
+    "skip_autocommit_rollback": True,
+    "hide_parameters": True,
+}
 _FORMS = "Write sqlite:///FILE, or postgresql://USER:PASSWORD@HOST:PORT/DATABASE with special characters %-encoded."
 
 
@@ -41,8 +46,7 @@ def engine_of(url: str, *, patience: float) -> AsyncEngine:
 def _sqlite(url: str, *, patience: float) -> AsyncEngine:
     engine = create_async_engine(
         URL.create("sqlite+aiosqlite", database=str(_file(url))),
-        isolation_level="AUTOCOMMIT",
-        hide_parameters=True,
+        **_EVERY_ENGINE,
         pool_size=1,  # it has one writer at a time; connections of one process would only poll for each other's locks
         max_overflow=0,
         pool_timeout=patience,
@@ -88,8 +92,7 @@ def _postgresql(dsn: str, *, patience: float) -> AsyncEngine:
     return create_async_engine(
         "postgresql+asyncpg://",
         async_creator=_connector(dsn, timeout=min(patience, _CONNECT_SECONDS)),
-        isolation_level="AUTOCOMMIT",
-        hide_parameters=True,
+        **_EVERY_ENGINE,
         pool_size=_CONNECTIONS,
         max_overflow=0,
         pool_timeout=patience,
@@ -111,5 +114,7 @@ def _connector(dsn: str, *, timeout: float) -> Callable[[], Awaitable[Any]]:
             return await asyncpg.connect(dsn, timeout=timeout)
         except ValueError:  # its text quotes the URL
             raise StoreMisconfigured(f"AGENTVISOR_STORE cannot be read as a PostgreSQL URL. {_FORMS}") from None
+        except (asyncpg.PostgresError, asyncpg.InterfaceError) as problem:  # SQLAlchemy 2.0 leaves them as they are
+            raise DBAPIError(None, None, problem) from problem
 
     return connect
