@@ -15,10 +15,10 @@ def test_by_default_it_is_one_file_of_the_user_wherever_a_worker_starts(
 ) -> None:
     monkeypatch.delenv("AGENTVISOR_STORE", raising=False)
     monkeypatch.delenv("LOCALAPPDATA", raising=False)
-    monkeypatch.setenv("HOME", "/home/ana")
+    monkeypatch.setenv("HOME", "/ana")
     monkeypatch.setenv("XDG_DATA_HOME", "")
     monkeypatch.chdir(tmp_path)
-    assert Settings().store.get_secret_value() == "sqlite:////home/ana/.local/share/agentvisor/store.db"
+    assert Settings().store.get_secret_value() == "sqlite:////ana/.local/share/agentvisor/store.db"
     monkeypatch.setenv("XDG_DATA_HOME", "/data")
     assert Settings().store.get_secret_value() == "sqlite:////data/agentvisor/store.db"
 
