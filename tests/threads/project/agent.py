@@ -1,5 +1,6 @@
 """Agents of every topology over the same tools. What they do is scripted by the local model of each test."""
 
+# pyright: reportDeprecated=false, reportUnknownLambdaType=false
 from __future__ import annotations
 
 import os
@@ -174,7 +175,7 @@ MODEL = "gemini-2.5-flash"
 
 def worker(name: str, **more: Any) -> LlmAgent:
     """An agent with every tool. Its instruction names it, so that a script can speak for it alone."""
-    tools = [
+    tools: list[Any] = [
         *adk_tools(registry),
         FunctionTool(refund, require_confirmation=True),
         LongRunningFunctionTool(ask_warehouse),
