@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 
 from google.genai.errors import APIError
 
 from agentvisor.protocol import LegFailed
+from agentvisor.redaction import without_secrets
 
 _BUGS = (ValueError, TypeError, LookupError, AttributeError, NotImplementedError, AssertionError, ImportError)
-_SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
-_SECRET_SHAPES = re.compile(r"AIza[\w-]{20,}|mav-tok-[\w-]+|(?i:bearer)\s+\S+|(?i:key|token)=[^\s&\"']+")
 _TEXT = 600
 
 
@@ -20,7 +18,7 @@ def model_failure(error: BaseException) -> LegFailed:
     status = _status(error)
     if isinstance(error, APIError):
         said = f"{error.code} {error.status or ''}".strip()
-        text = f"The model answered {said}: {without_secrets(error.message or 'no reason given')}"
+        text = f"The model answered {said}: {_told(error.message or 'no reason given')}"
     else:
         text = f"The model call failed with {type(error).__name__}. The guest's log holds the cause."
     transient = _is_transient(error) or (status is None and not isinstance(error, _BUGS))
@@ -30,7 +28,7 @@ def model_failure(error: BaseException) -> LegFailed:
 
 def stopped_model(code: str, message: str | None, author: str) -> LegFailed:
     """A model turn that ended without an answer: blocked, cut, or empty."""
-    reason = f"{code}: {without_secrets(message)}" if message else code
+    reason = f"{code}: {_told(message)}" if message else code
     empty = code in {"MODEL_RETURNED_NO_CONTENT", "MALFORMED_FUNCTION_CALL"}
     way_out = "Another attempt may succeed." if empty else "Change the request or the agent's safety settings."
     text = f"The model of {author!r} stopped without an answer ({reason.rstrip('.')}). {way_out}"
@@ -62,12 +60,8 @@ def chain(error: BaseException) -> list[BaseException]:
     return found
 
 
-def without_secrets(text: str) -> str:
-    """The text, cut, without values of secret environment variables and what looks like a key."""
-    for name, value in os.environ.items():
-        if len(value) >= 6 and any(word in name.upper() for word in _SECRET_NAMES):
-            text = text.replace(value, "***")
-    return _SECRET_SHAPES.sub("***", text)[:_TEXT]
+def _told(text: str) -> str:
+    return without_secrets(text, os.environ)[:_TEXT]
 
 
 def _status(error: BaseException) -> int | None:

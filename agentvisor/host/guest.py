@@ -16,6 +16,7 @@ from agentvisor.channel import Channel, JsonObject
 from agentvisor.host.child import Child
 from agentvisor.project import Project
 from agentvisor.protocol import AgentInfo, Hello
+from agentvisor.redaction import without_secrets
 
 _HOST_ONLY = ("TEMPORAL_", "AGENTVISOR_")
 _TICK = 1.0
@@ -129,7 +130,7 @@ class Guest:
         if not self._hello.done():
             raise self._not_started("ended while it was loading")
         if error := self._hello.result().error:
-            raise NoGuestError("project-not-loaded", error)
+            raise NoGuestError("project-not-loaded", self._told(error))
 
     def _not_started(self, what: str) -> NoGuestError:
         said = " | ".join(self._last_lines) or "nothing"
@@ -142,8 +143,13 @@ class Guest:
             self._hello.set_result(Hello.model_validate(body))
 
     def _said(self, line: str) -> None:
-        self._last_lines.append(line)
-        log.info("guest.said", guest=self.pid, project=self._start.project.name, line=line)
+        told = self._told(line)
+        self._last_lines.append(told)
+        log.info("guest.said", guest=self.pid, project=self._start.project.name, line=told)
+
+    def _told(self, text: str) -> str:
+        """What a guest prints or says of its project ends in logs and in history."""
+        return without_secrets(text, self._start.environment)
 
     async def _kill_when_silent(self) -> None:
         # Counts its own ticks: when this process was stopped for a while, its guests are not to blame.

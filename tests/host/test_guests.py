@@ -154,6 +154,14 @@ async def test_a_guest_that_ends_while_loading_shows_its_last_words(tmp_path: Pa
     assert "no such module: pandas" in str(refused.value)
 
 
+async def test_what_a_project_says_while_it_does_not_load_holds_no_secret(tmp_path: Path) -> None:
+    (tmp_path / "broken").write_text("KeyError: 'planted-secret' at postgres://ana:hidden@db/shop. Mend it.")
+    with pytest.raises(NoGuestError) as refused:
+        async with guests(tmp_path, environment={**os.environ, "SHOP_API_KEY": "planted-secret"}):
+            pass
+    assert str(refused.value) == "KeyError: '***' at postgres://***@db/shop. Mend it."
+
+
 async def test_a_project_that_broke_meanwhile_refuses_requests_until_it_is_mended(tmp_path: Path) -> None:
     async with guests(tmp_path) as processes:
         (tmp_path / "broken").write_text("It broke.")
