@@ -283,7 +283,7 @@ async def _finished(call: OneCall, checked: Checked) -> CallEnd:
         failed = CallFailed(code="tool-error", message=text, started=True, state_delta=_delta(call.context))
         return CallEnd(outcome=failed, spent=spent)
     if asks_by_itself(call.context):
-        reason = f"The tool {call.tool.name!r} asks for an approval, and did nothing yet."
+        reason = f"The tool {call.tool.name!r} asks for an approval by itself."
         return CallEnd(outcome=_needs_approval(checked, reason))
     if (refusal := refuse_unfit_state(call.context)) is not None:
         result = refusal

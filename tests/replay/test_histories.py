@@ -39,7 +39,7 @@ WANTED = {
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
 async def test_a_stored_history_replays(path: Path) -> None:
     """In Temporal's sandbox, with the plain pydantic converter."""
-    history = WorkflowHistory.from_json(path.stem, path.read_text())
+    history = WorkflowHistory.from_json(f"thread-{path.stem}", path.read_text())
     await Replayer(workflows=[ThreadWorkflow], data_converter=pydantic_data_converter).replay_workflow(history)
 
 

@@ -63,7 +63,7 @@ async def test_a_function_declared_write_is_called_once_in_an_activity_of_its_ow
     assert view.answer == "Sent."
     assert await activities(scene, thread) == ["run_agent", "run_tool", "run_agent"]
     assert (await scene.effects("send"), view.usage.tool_calls) == (1, 1)
-    await scene.keep_history(thread, "a_declared_write")
+    await scene.keep_history(thread, "declared-write")
 
 
 @pytest.mark.parametrize("tool", ["peek", "refund"])
