@@ -17,6 +17,7 @@ from agentvisor.host.settings import Settings
 from agentvisor.local_gemini import LocalGemini
 from agentvisor.project import read_project
 from tests.fixtures.effects import Effects
+from tests.host.processes import until
 from tests.threads.conftest import Scene
 from worker import RunningWorker, running_worker
 
@@ -51,11 +52,14 @@ class Store:
         self._file = folder / "agent.py"
         self._worker = worker
 
-    def becomes(self, source: str) -> None:
+    async def becomes(self, source: str) -> None:
         """Replace its code, and every process that holds the old one."""
         self._file.write_text(source)
-        for pid in self._worker.guests["store"].pids():
+        guests = self._worker.guests["store"]
+        old = set(guests.pids())
+        for pid in old:
             os.kill(pid, signal.SIGKILL)
+        await until(lambda: old.isdisjoint(guests.pids()))
 
 
 @pytest.fixture
@@ -95,13 +99,13 @@ async def test_a_run_is_cancelled_between_two_tries_to_start_a_tool(shop: Scene,
     shop.script("Mended.", words="next")
     thread = await shop.thread("store")
     run_id, (approval,) = await shop.paused(thread)
-    store.becomes(BROKEN)
+    await store.becomes(BROKEN)
     await thread.decide(approval.id, True, by="ben")
     await shop.not_started(thread)
     await thread.cancel_run(run_id, by="ana")
     view = await shop.ended(thread, run_id, "cancelled")
     assert [call.status for call in view.calls] == ["withdrawn"]
-    store.becomes(AGENT)
+    await store.becomes(AGENT)
     assert (await shop.answered(thread, "next")).answer == "Mended."
     assert await shop.effects("ship") == 0
     await shop.history(thread)
@@ -116,7 +120,7 @@ async def test_a_tool_that_changed_is_asked_about_again_and_is_what_it_now_is(
     thread = await shop.thread("store")
     run_id, (first,) = await shop.paused(thread)
     assert first.summary == "the old summary"
-    store.becomes(CHANGED)
+    await store.becomes(CHANGED)
     edits = {"mark": shop.mark, "count": 13} if edited else None
     await thread.decide(first.id, True, edited_args=edits, by="ben")
     (second,) = (await thread.wait(run_id, timeout=60)).interrupts
