@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,6 +19,9 @@ from tests.docs.stage import FileParser, StageParser, stage
 pytest_plugins = ["pytester"]
 
 __all__ = ["stage"]
+
+# Tests leave the user's own Store alone; workers that tests start as processes inherit this.
+os.environ["AGENTVISOR_STORE"] = f"sqlite:///{Path(tempfile.mkdtemp(prefix='agentvisor-')) / 'store.db'}"
 
 # Hypothesis judges rules, not the speed of the machine.
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -31,13 +31,14 @@ from agentvisor.host.guest import NoGuestError
 from agentvisor.host.guests import GuestProcesses
 from agentvisor.host.search_attributes import register_search_attributes
 from agentvisor.host.settings import Settings
+from agentvisor.host.store import Store, StoreMisconfigured, StoreTooNew
 from agentvisor.logs import log_to_stderr
 from agentvisor.project import Project, ProjectError, read_project
 from client.connection import Connection, connect
 from client.errors import ThreadsError
 from workflows.thread import ThreadWorkflow
 
-_FOR_PEOPLE = (ProjectError, NoGuestError, DevServerError, ThreadsError)
+_FOR_PEOPLE = (ProjectError, NoGuestError, DevServerError, ThreadsError, StoreMisconfigured, StoreTooNew)
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("worker")
 
@@ -55,13 +56,14 @@ def build_worker(
     client: Client,
     settings: Settings,
     guests: Mapping[str, GuestProcesses],
+    store: Store,
     *,
     search_attributes: Collection[str],
 ) -> Worker:
     """Wire every workflow and activity. `guests`: by agent name; `search_attributes`: those the namespace has."""
     queue = settings.task_queue
     agent = GuestAgentActivities(client, guests, task_queue=queue, attributes=search_attributes)
-    tools = GuestToolActivities(client, guests, task_queue=queue)
+    tools = GuestToolActivities(client, guests, task_queue=queue, spent_calls=store.spent_calls)
     throttle = timedelta(seconds=settings.heartbeat_throttle)
     return Worker(
         client,
@@ -96,7 +98,8 @@ async def running_worker(
         }
         attributes = await register_search_attributes(client)
         routes = _routes(guests)
-        await stack.enter_async_context(build_worker(client, settings, routes, search_attributes=attributes))
+        store = await stack.enter_async_context(Store.open(settings.store))
+        await stack.enter_async_context(build_worker(client, settings, routes, store, search_attributes=attributes))
         yield RunningWorker(settings.task_queue, routes, attributes)
 
 

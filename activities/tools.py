@@ -16,11 +16,13 @@ from temporalio.exceptions import ApplicationError
 from activities.grants import Grants, UncheckedError
 from activities.payload import NotStorableError, check_value, plain
 from activities.questions import AskedThreads, Questions
+from activities.spending import NotSpentError, Spending
 from activities.thread_session import THREAD_UNREACHABLE, ThreadSession
 from agent_adapter.approval.digest import digest
 from agentvisor.channel import Gone, Refused
 from agentvisor.host.guest import NoGuestError
 from agentvisor.host.guests import GuestProcesses
+from agentvisor.host.store import SpentCalls
 from agentvisor.protocol import (
     CallDone,
     CallEnd,
@@ -60,23 +62,30 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class GuestToolActivities(ToolActivities):
     """Makes single calls in the tool guests of their agent's project. `projects`: by agent name."""
 
-    def __init__(self, client: Client, projects: Mapping[str, GuestProcesses], *, task_queue: str) -> None:
+    def __init__(
+        self, client: Client, projects: Mapping[str, GuestProcesses], *, task_queue: str, spent_calls: SpentCalls
+    ) -> None:
         self._projects = projects
+        self._spent_calls = spent_calls
         self._threads = AskedThreads(client, task_queue=task_queue)
 
     @activity.defn
     async def run_tool(self, request: RunTool) -> ToolResult:
-        thread = self._thread(request.thread_id)
+        thread, spending = self._thread(request.thread_id), Spending(self._spent_calls, request)
         try:
             async with _heartbeats():
                 await Grants(thread).check(request)
                 guests = await self._ready_guests(request)
+                await spending.spend()
         except asyncio.CancelledError:
             return _not_started("The call was cancelled before it began.")
-        except (NoGuestError, UncheckedError) as problem:
+        except (NoGuestError, UncheckedError, NotSpentError) as problem:
             return _not_started(str(problem))
         async with _heartbeats():
-            return await self._made(request, guests, thread)
+            result = await self._made(request, guests, thread)
+            if isinstance(result.outcome, NotStarted | NeedsApproval):
+                await spending.give_back()
+        return result
 
     @activity.defn
     async def check_args(self, request: CheckArgs) -> CheckedArgs:

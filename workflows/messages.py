@@ -494,6 +494,17 @@ class Grant(Message):
     digest: str
 
 
+class Once(Message):
+    """What a call that is made at most once is spent under, outside of history.
+
+    `thread`: the first execution of the thread, which a reset keeps and a reborn thread does not have. `round`: how
+    often a person wanted the call made again.
+    """
+
+    thread: str
+    round: int = 0
+
+
 class ToolCall(Message):
     """One call of a turn. `key` is unique in the thread; `call_id` is the model's own and may repeat."""
 
@@ -518,6 +529,8 @@ class RunTool(Message):
     call: ToolCall
     digest: str
     grant: Grant | None = None
+    once: Once | None = None
+    """Set for a call that must not be made twice, whatever becomes of this history."""
 
 
 class Done(Message):

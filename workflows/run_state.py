@@ -81,6 +81,8 @@ class Call(BaseModel):
     approval_id: str | None = None
     interrupt: OpenInterrupt | None = None
     attempts: int = 0
+    rounds: int = 0
+    """How often a person wanted it made again."""
     not_started: int = 0
     doubtful: bool = False
     """An attempt ended without a value: whatever came after, the tool may have taken effect."""
@@ -140,6 +142,11 @@ class Call(BaseModel):
         except ValueError as problem:
             return f"The arguments have no canonical form: {problem}. Send large integers as text."
         return None
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Making it twice is as good as once."""
+        return self.pause.idempotent or self.pause.effect == "read"
 
     def answer(self) -> CallAnswer:
         """What the next leg hands to ADK."""

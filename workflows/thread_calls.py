@@ -20,6 +20,7 @@ with workflow.unsafe.imports_passed_through():
         Grant,
         NeedsApproval,
         NotStarted,
+        Once,
         Probed,
         ProbeTool,
         RunTool,
@@ -115,7 +116,7 @@ class ThreadCalls(ThreadHandlers):
         if call.approval_id:
             token = thread.ledger.spend(call.approval_id, digest=digest, activity_id=activity_id)
             grant = Grant(token=token, approval_id=call.approval_id, digest=digest)
-        repeatable = call.pause.idempotent or call.pause.effect == "read"
+        once = None if call.is_repeatable else Once(thread=workflow.info().first_execution_run_id, round=call.rounds)
         retries = _DEFAULT_RETRIES if call.pause.retries is None else call.pause.retries
         return workflow.start_activity_method(
             ToolActivities.run_tool,
@@ -127,11 +128,12 @@ class ThreadCalls(ThreadHandlers):
                 call=call.tool_call(),
                 digest=digest,
                 grant=grant,
+                once=once,
             ),
             activity_id=activity_id,
             start_to_close_timeout=timedelta(seconds=call.pause.timeout or options.tool_timeout),
             heartbeat_timeout=timedelta(seconds=options.heartbeat_timeout),
-            retry_policy=RetryPolicy(maximum_attempts=1 + retries if repeatable else 1),
+            retry_policy=RetryPolicy(maximum_attempts=1 + retries if call.is_repeatable else 1),
             cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
             summary=display.call_summary(call.tool, call.pause.summary),
         )

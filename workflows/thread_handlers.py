@@ -360,7 +360,7 @@ class ThreadHandlers:
             return
         if call.approval_id:
             thread.ledger.close(call.approval_id)
-        call.interrupt = None
+        call.interrupt, call.rounds = None, call.rounds + 1
         thread.ask(run, call, at=workflow.time())
         self._mint(call, call.approval_id or "", wanted=call, by=by)
 
