@@ -6,7 +6,7 @@ ENV UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy UV_COMPILE_BYTECODE=1 PATH=/app/
 
 # Dependencies change less often than code: they are a layer of their own.
 COPY pyproject.toml uv.lock README.md LICENSE ./
-RUN uv sync --locked --no-default-groups --no-install-project
+RUN uv sync --locked --no-default-groups --extra postgres --no-install-project
 
 COPY agent_adapter agent_adapter
 COPY agentvisor agentvisor
@@ -14,7 +14,7 @@ COPY workflows workflows
 COPY activities activities
 COPY client client
 COPY worker.py ./
-RUN uv sync --locked --no-default-groups
+RUN uv sync --locked --no-default-groups --extra postgres
 
 COPY examples /projects
 
