@@ -12,7 +12,7 @@ from activities.leg import Leg
 from activities.questions import AskedThreads
 from activities.thread_session import ThreadSession
 from agentvisor.host.guests import GuestProcesses
-from workflows.messages import Failed, LegResult, RunAgent
+from workflows.messages import WAITING_ATTRIBUTES, Failed, LegResult, RunAgent
 from workflows.ports import AgentActivities
 
 
@@ -27,7 +27,7 @@ class GuestAgentActivities(AgentActivities):
     ) -> None:
         self._projects = projects
         self._threads = AskedThreads(client, task_queue=task_queue)
-        self._attributes = tuple(sorted(attributes))
+        self._attributes = tuple(sorted(WAITING_ATTRIBUTES & set(attributes)))
 
     @activity.defn
     async def run_agent(self, leg: RunAgent) -> LegResult:

@@ -10,13 +10,13 @@ References: a `content` or `response` object with the key "~". An object that ha
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from pydantic import ValidationError
 
 from agent_adapter.approval.pause import PAYLOAD_KEY, PausedCall
+from workflows.alike import lengthen, same, shorten
 from workflows.messages import MAX_SECONDS, MIN_SECONDS, CallAnswer, Handed, JsonObject, as_object
 
 CONFIRMATION = "adk_request_confirmation"
@@ -28,13 +28,13 @@ _MAX_RETRIES = 100
 def strip(events: Iterable[Mapping[str, Any]], handed: Handed) -> list[JsonObject]:
     """Events of one leg as they travel: what was handed in, or stands earlier in the leg, becomes a reference."""
     known = _Copies(handed)
-    return [known.strip(event) for event in events]
+    return shorten([known.strip(event) for event in events])
 
 
 def expand(events: Iterable[Mapping[str, Any]], handed: Handed) -> list[JsonObject]:
     """Events of one leg as ADK made them."""
     known = _Copies(handed)
-    return [known.expand(event) for event in events]
+    return [known.expand(event) for event in lengthen(events)]
 
 
 def answer_content(answers: Iterable[CallAnswer]) -> JsonObject:
@@ -77,10 +77,10 @@ class _Copies:
         return content if event.get("author") == "user" else _with_parts(content, self._expand_part)
 
     def _user_reference(self, content: JsonObject) -> str | list[str] | None:
-        if _same(content, self._message):
+        if same(content, self._message):
             return "message"
         ids = [_text(response.get("id")) for response in _of_parts(content, "functionResponse")]
-        if ids and all(i in self._answers for i in ids) and _same(content, self._answering(ids)):
+        if ids and all(i in self._answers for i in ids) and same(content, self._answering(ids)):
             return ids
         return None
 
@@ -115,7 +115,7 @@ class _Copies:
         known = self._knows_arguments(original)
         if _REF in original or (known and "args" not in original):
             return _with_original(call, _escaped(original))
-        if known and _same(original["args"], self._arguments[original["id"]]):
+        if known and same(original["args"], self._arguments[original["id"]]):
             return _with_original(call, {key: value for key, value in original.items() if key != "args"})
         return call
 
@@ -141,7 +141,7 @@ class _Copies:
         body = response.get("response")
         for request_id, answer in self._answers.items():
             payload = as_object(answer.response.get("payload"))
-            if "result" in payload and _same(body, _as_response(payload["result"])):
+            if "result" in payload and same(body, _as_response(payload["result"])):
                 return {**response, "response": {_REF: request_id}}
         return {**response, "response": _escaped(body)} if isinstance(body, dict) and _REF in body else response
 
@@ -157,11 +157,6 @@ class _Copies:
 
 def _escaped(value: Any) -> JsonObject:
     return {_REF: None, "value": value}
-
-
-def _same(one: Any, other: Any) -> bool:
-    """The same JSON: Python takes True for 1 and 1.0, and a copy must not change what the model sees."""
-    return one == other and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def _text(value: Any) -> str:

@@ -437,6 +437,10 @@ class Answered(Message):
     kind: Literal["answered"] = "answered"
 
 
+WAITING_ATTRIBUTES = frozenset({"PendingTools", "WaitingSince"})
+"""The search attributes a thread sets when it begins to wait for a person, and unsets when that ends."""
+
+
 class Paused(Message):
     """Calls of the turn wait for the thread; which ones is in the events.
 
