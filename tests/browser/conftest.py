@@ -21,16 +21,16 @@ from worker import running_worker
 _SHOP = Path(__file__).parents[2] / "examples" / "shop_helper"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Generator[Chrome]:
-    """One browser for all tests."""
+    """One browser for the tests of a module: an open page keeps asking the server."""
     if lacking := missing():
         pytest.skip(lacking)
     with chromium(tmp_path_factory.mktemp("chromium")) as driver:
         yield driver
 
 
-@pytest_asyncio.fixture(scope="session")
+@pytest_asyncio.fixture(scope="module")
 async def shop(client: Client) -> AsyncGenerator[Threads]:
     """Threads whose worker hosts the shop helper; its model is the local one."""
     settings = Settings(task_queue="shop", workflow_sandbox=True, leg_guests=1, graceful_shutdown=5)
