@@ -2,7 +2,7 @@
 #
 #   make demo     one thread, one approval, on a real Temporal dev server
 #   make test     formatting, lint, types, import contracts, then every test
-#   make worker   a worker for PROJECT, with a dev server unless TEMPORAL_ADDRESS answers
+#   make worker   a worker for PROJECT, with a dev server unless TEMPORAL_ADDRESS answers; no key: SCRIPT is the model
 #
 # PYTHON=/path/to/python chooses the interpreter of the environment; ARGS='...' goes to pytest.
 
@@ -11,7 +11,6 @@ UV := .uv/bin/uv
 BIN := .venv/bin
 PROJECT ?= examples/shop_helper
 SCRIPT ?= examples/shop_helper/shop.yaml
-MODEL_PORT ?= 8321
 ARGS ?=
 
 # What decides which environment uv works on: only this file does.
@@ -63,13 +62,12 @@ demo: env
 
 # Gemini where there is a key; else the words of SCRIPT, spoken by a local server in the Gemini wire format.
 worker: env
-	@if [ -z "$$GOOGLE_API_KEY$$GOOGLE_GEMINI_BASE_URL" ] && [ -f "$(SCRIPT)" ]; then \
+	@set -- $(BIN)/python worker.py --dev --project "$(PROJECT)"; \
+	if [ -z "$$GOOGLE_API_KEY$$GOOGLE_GEMINI_BASE_URL" ] && [ -f "$(SCRIPT)" ]; then \
 		echo "No GOOGLE_API_KEY: the model says what $(SCRIPT) says."; \
-		$(BIN)/python -m agentvisor.local_gemini --script "$(SCRIPT)" --port $(MODEL_PORT) >/dev/null & \
-		trap "kill $$!" EXIT; \
-		export GOOGLE_API_KEY=local GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:$(MODEL_PORT); \
+		set -- $(BIN)/python -m agentvisor.local_gemini --script "$(SCRIPT)" -- "$$@"; \
 	fi; \
-	$(BIN)/python worker.py --dev --project "$(PROJECT)"
+	exec "$$@"
 
 lint: env
 	@status=0; \

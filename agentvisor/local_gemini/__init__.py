@@ -10,6 +10,10 @@ From a shell; the address is printed as JSON, in one line:
 
     python -m agentvisor.local_gemini --script shop.yaml --port 0
 
+Or for one command, which gets the address and a key in its environment:
+
+    python -m agentvisor.local_gemini --script shop.yaml -- python worker.py --dev --project shop
+
 Script files are JSON or YAML. Unknown fields are refused.
 
     conversations:                      # the first one that fits a request answers it

@@ -106,3 +106,27 @@ async def test_stopping_ends_what_is_held_as_a_server_error(gemini: LocalGemini)
         await gemini.held("gate")
         await asyncio.to_thread(gemini.stop)
         assert (await asked).status_code == 500
+
+
+def test_a_command_has_the_server_for_as_long_as_it_runs(script: Path) -> None:
+    program = (
+        "import httpx, os, sys; sys.exit(httpx.get(os.environ['GOOGLE_GEMINI_BASE_URL'] + '/_log').status_code - 193)"
+    )
+    command = [sys.executable, "-m", "agentvisor.local_gemini", "--script", str(script)]
+    ended = subprocess.run(
+        [*command, "--", sys.executable, "-c", program], capture_output=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (7, b"", b"")
+
+
+def test_whoever_ends_the_server_ends_the_command(script: Path) -> None:
+    program = "import time; print('here', flush=True); time.sleep(100)"
+    command = [sys.executable, "-m", "agentvisor.local_gemini", "--script", str(script)]
+    with subprocess.Popen(
+        [*command, "--", sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "here\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 128 + signal.SIGTERM
+        assert process.stdout.read() == ""
