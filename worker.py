@@ -25,7 +25,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from activities.agent import GuestAgentActivities
 from activities.tools import GuestToolActivities
-from agentvisor.host.dev_server import DevServerError, answering_or_dev_server
+from agentvisor.host.dev_server import PORT, DevServerError, TemporalServer, answering_or_dev_server
 from agentvisor.host.exit import leave
 from agentvisor.host.guest import NoGuestError
 from agentvisor.host.guests import GuestProcesses
@@ -162,13 +162,20 @@ async def _until_interrupted(settings: Settings, projects: Sequence[Project], *,
             if dev:
                 server = await stack.enter_async_context(answering_or_dev_server(connection, db=settings.dev_server_db))
                 connection = server.connection
-                log.info("temporal.ready", address=connection.resolved().address, web_ui=server.ui_url)
+                _tell_where(server)
             client = await connect(connection)
             worker = await stack.enter_async_context(running_worker(client, settings, projects, environment=os.environ))
             log.info("worker.ready", agents=sorted(worker.guests), task_queue=worker.task_queue)
             await asyncio.Event().wait()
     except asyncio.CancelledError:
         log.info("worker.ended")
+
+
+def _tell_where(server: TemporalServer) -> None:
+    address = server.connection.resolved().address
+    log.info("temporal.ready", address=address, web_ui=server.ui_url)
+    if server.started and address != f"127.0.0.1:{PORT}":
+        log.warning("temporal.port-taken", port=PORT, other_terminals_need=f"export TEMPORAL_ADDRESS={address}")
 
 
 def _end_on_signals() -> None:

@@ -82,7 +82,7 @@ async def connect(connection: Connection, *, runtime: Runtime | None = None) -> 
     except (RuntimeError, ValueError, RPCError) as problem:
         msg = (
             f"There is no Temporal server at {profile.address}: {_reason(problem)}. "
-            "Start one, or say where it is with --address or TEMPORAL_ADDRESS."
+            "Start one, or set TEMPORAL_ADDRESS to where it is."
         )
         raise TemporalUnavailable(msg) from problem
 

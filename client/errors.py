@@ -96,7 +96,8 @@ class NoWorker(OperatorError):
 
     def __init__(self, task_queue: str, *, note: str) -> None:
         super().__init__(
-            f"No worker answers on task queue {task_queue!r}. {note} Start one with `python worker.py --project DIR`."
+            f"No worker answers on task queue {task_queue!r}. {note} Start one with `python worker.py --project DIR`, "
+            "or set TEMPORAL_ADDRESS to the server where one works."
         )
 
 
