@@ -173,10 +173,14 @@ class Leg:
     # ---- how it ended ----------------------------------------------------------------------------------------------
 
     def _failure(self, error: BaseException) -> LegFailed:
-        log.error("leg.failed", thread=self._asked.thread_id, run=self._asked.run_id, exc_info=error)
+        here = {"thread": self._asked.thread_id, "run": self._asked.run_id}
         for cause in chain(error):
             if cause is self._control.model_error:
-                return model_failure(cause)
+                failed = model_failure(cause)
+                log.error("leg.failed", **here, reason=failed.message)  # its traceback is ADK's alone
+                return failed
+        log.error("leg.failed", **here, exc_info=error)
+        for cause in chain(error):
             if isinstance(cause, StateRefused):
                 return LegFailed(code="state-not-json", message=str(cause))
         return agent_failure(error)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 ALIVE_SECONDS = 1.0
 _GRACE_SECONDS = 2.0
+_SAID_BY_THE_LEG = {"workflow._node_runner": "Node execution failed with exception", "runners": "Root node %s failed."}
+"""What ADK logs with the traceback of a failure that the leg logs, too: logger and text."""
 
 
 def main() -> None:
@@ -38,13 +40,19 @@ def main() -> None:
     _end_with_host(sock)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all: the host decides
     log_to_stderr()
-    logging.getLogger("google_adk").setLevel(logging.ERROR)  # its warnings advise whoever writes a host
+    _quiet_adk()
     prepare_adk()
     handler, hello = _loaded(options.project)
     gc.collect()
     gc.freeze()  # ADK's import leaves about 10**6 objects that every full collection would walk
     _run(sock, handler, hello)
     os._exit(0)
+
+
+def _quiet_adk() -> None:
+    logging.getLogger("google_adk").setLevel(logging.ERROR)  # its warnings advise whoever writes a host
+    for name, text in _SAID_BY_THE_LEG.items():
+        logging.getLogger(f"google_adk.google.adk.{name}").addFilter(lambda record, text=text: record.msg != text)
 
 
 def prepare_adk() -> None:

@@ -48,7 +48,7 @@ class GuestStart:
     environment: Mapping[str, str]
     start_timeout: float = 120.0
     silence: float = 30.0
-    command: Sequence[str] = (sys.executable, "-P", "-m", "agentvisor.adk.runner")
+    command: Sequence[str] = (sys.executable, "-P", "-u", "-m", "agentvisor.adk.runner")
 
     def command_for(self, fd: int) -> list[str]:
         return [*self.command, "--fd", str(fd), "--project", str(self.project.folder)]
