@@ -221,7 +221,7 @@ class Screen:
 
     def fact(self, label: str, text: str, *, indent: int = 0, style: str = "") -> None:
         line = Text(f"{'':{indent}}{label:<{12 - indent}}", style="dim")
-        self._console.print(line.append(text, style=style or "not dim"))
+        self._console.print(line.append(text, style=f"not dim {style}"))
 
     def server(self, server: TemporalServer, client: Client) -> None:
         address = server.connection.resolved().address
