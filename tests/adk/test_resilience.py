@@ -128,14 +128,14 @@ async def test_cancelling_a_leg_reaches_async_tools_and_the_thread_works_on(
     model.script([call("waits", order=order)], user=f"{order}!")
     model.script(["Going on."], user=f"{order} next")
     talk = thread("single", order)
-    await effects.hold("waits")
+    await effects.hold(f"{order}.waits")
     leg = asyncio.ensure_future(talk.say(guest, f"{order}!"))
-    await effects.wait("waits")
+    await effects.wait(f"{order}.waits")
     leg.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leg
-    await effects.wait("waits_cancelled")
-    await effects.release("waits")
+    await effects.wait(f"{order}.waits_cancelled")
+    await effects.release(f"{order}.waits")
     talk.events += talk.progress
     talk.progress = []
     assert (await talk.say(guest, f"{order} next")).outcome.kind == "answered"
@@ -169,13 +169,11 @@ async def test_a_leg_yields_after_a_stored_response_and_the_next_one_goes_on_wit
     model.script([call("waits", order=order), "Came through."], user=f"{order}!")
     talk = thread("single", order)
     async with zoo.fresh() as guest:
-        await effects.hold("waits")
+        await effects.hold(f"{order}.waits")
         leg = asyncio.ensure_future(talk.say(guest, f"{order}!"))
-        await effects.wait("waits", count=len(await effects.all("waits")) or 1)
-        while order not in await effects.all("waits"):  # noqa: ASYNC110 - asked of another process
-            await asyncio.sleep(0.01)
+        await effects.wait(f"{order}.waits")
         await talk.yield_leg(guest)
-        await effects.release("waits")
+        await effects.release(f"{order}.waits")
         end = await leg
     assert end.outcome.kind == "yielded"
     assert end.spent.model_calls == 1
@@ -183,7 +181,7 @@ async def test_a_leg_yields_after_a_stored_response_and_the_next_one_goes_on_wit
     async with zoo.fresh() as guest:
         assert (await talk.leg(guest, LegInput())).outcome.kind == "answered"
     assert talk.answer_text == "Came through."
-    assert (await effects.all("waits")).count(order) == 1
+    assert await effects.count(f"{order}.waits") == 1
     assert requests_of(model, order) == 2
 
 

@@ -137,9 +137,9 @@ def sleeps(order: str) -> str:
 async def waits(order: str) -> str:
     """Waits as long as the test wants."""
     try:
-        await areport("waits", order)
+        await areport(f"{order}.waits")
     except asyncio.CancelledError:
-        report("waits_cancelled", order)
+        report(f"{order}.waits_cancelled")
         raise
     return "waited"
 
