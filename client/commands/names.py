@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import click
 
-from client.checks import checked_thread_id
-from client.errors import InvalidThreadId
-from workflows.messages import Json, JsonObject
+from client.checks import built, checked_thread_id
+from client.errors import InvalidThreadId, InvalidValue
+from workflows.messages import Json, JsonObject, Options
 
 
 class ThreadIdType(click.ParamType[str]):
@@ -54,6 +54,18 @@ class JsonObjectType(JsonType):
         if not isinstance(found, dict):
             self.fail(f"This is JSON, but not an object: {str(value)[:80]!r}", param, ctx)
         return cast("JsonObject", found)
+
+
+class OptionsType(click.ParamType[Options]):
+    """How a thread behaves, as a JSON object."""
+
+    name = "json"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Options:
+        try:
+            return built(Options, **JsonObjectType().convert(value, param, ctx))
+        except InvalidValue as problem:
+            self.fail(str(problem), param, ctx)
 
 
 class SettingType(click.ParamType[tuple[str, str]]):

@@ -8,17 +8,16 @@ from typing import Any
 
 import click
 
-from client.checks import built
 from client.commands import show
 from client.commands.command import Group
 from client.commands.exits import Exit, of_run
 from client.commands.follow import follow_and_show, run_json
-from client.commands.names import JsonObjectType, JsonType, ThreadIdType
+from client.commands.names import JsonObjectType, JsonType, OptionsType, ThreadIdType
 from client.commands.session import Session, command, os_user
 from client.errors import RunNotFound, ThreadsError
 from client.listing import ListedStatus
 from client.thread import Thread, Until
-from workflows.messages import Json, JsonObject, Options, ThreadView
+from workflows.messages import Json, JsonObject, ThreadView
 
 
 @click.group(cls=Group)
@@ -43,12 +42,10 @@ def _one_message(given: dict[str, Any]) -> None:
 @click.option("--app", metavar="NAME", help="App the thread belongs to")
 @click.option("--state", type=JsonObjectType(), metavar="JSON", help="Session state to begin with")
 @click.option("--metadata", type=JsonObjectType(), metavar="JSON", help="Notes of yours about the thread")
-@click.option("--options", type=JsonObjectType(), metavar="JSON", help='As {"approval_ttl": 3600}; see docs/thread.md')
+@click.option("--options", type=OptionsType(), metavar="JSON", help='As {"approval_ttl": 3600}; see docs/thread.md')
 @click.option("--get", "or_get", is_flag=True, help="Take the open thread with this --id if there is one")
 async def new(session: Session, agent: str, thread_id: str | None, or_get: bool, **given: Any) -> Exit:
     """Create a thread for AGENT and print its id. Needs no worker."""
-    options = given.pop("options")
-    given["options"] = None if options is None else built(Options, **options)
     given["principal"] = given["principal"] or os_user()
     if or_get and thread_id is not None:
         thread = await session.threads.get_or_create(thread_id, agent, **given)

@@ -43,8 +43,9 @@ _NOWHERE = ("--address", "127.0.0.1:1")
     ],
 )
 def test_wrong_usage_is_refused_before_anything_is_connected(
-    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")
     assert run(words) == Exit.USAGE
     assert "Error" in capsys.readouterr().err
 
