@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import tempfile
 from collections.abc import Generator
@@ -13,6 +14,7 @@ from sybil import Sybil
 from sybil.integration.pytest import SybilItem
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
+from agentvisor.host.exit import leave
 from tests.docs.console import ConsoleEvaluator
 from tests.docs.stage import FileParser, StageParser, stage
 
@@ -37,6 +39,21 @@ pytest_collect_file = Sybil(
     patterns=["README.md", "docs/*.md", "docs/**/*.md"],
     fixtures=["stage"],
 ).pytest()
+
+
+_ended: list[int] = []
+
+
+def pytest_sessionfinish(exitstatus: int) -> None:
+    """Note how the run ended; of nested runs the outermost ends last."""
+    _ended.append(int(exitstatus))
+
+
+@atexit.register
+def _leave_as_pytest_would() -> None:
+    """Temporal's native part can abort an interpreter that finalizes, and with it the result of the run."""
+    if _ended:
+        leave(_ended[-1])
 
 
 @pytest.hookimpl(trylast=True)
