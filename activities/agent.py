@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from temporalio import activity
 from temporalio.client import Client
 
-from activities.grants import Grants
+from activities.caller import calling_thread
 from activities.leg import Leg
 from activities.questions import AskedThreads
 from activities.thread_session import ThreadSession
@@ -31,8 +31,7 @@ class GuestAgentActivities(AgentActivities):
 
     @activity.defn
     async def run_agent(self, leg: RunAgent) -> LegResult:
-        thread = self._threads.questions(leg.thread_id)
-        Grants(thread).check_caller(leg.thread_id)
+        thread = self._threads.questions(calling_thread())
         guests = self._projects.get(leg.agent)
         if guests is None:
             return LegResult(outcome=_unknown_agent(leg.agent, self._projects))

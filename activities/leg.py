@@ -60,6 +60,7 @@ class Leg:
         self, asked: RunAgent, guests: GuestProcesses, session: ThreadSession, *, attributes: Sequence[str]
     ) -> None:
         self._asked = asked
+        self._thread_id = session.thread_id
         self._guests = guests
         self._session = session
         self._attributes = tuple(attributes)
@@ -93,12 +94,12 @@ class Leg:
     async def _asked_guest(self) -> LegEnd:
         asked = self._asked
         handed = self._handed = asked.handed or await self._session.handed(asked.base)
-        self._events = expand(self._details, handed)
+        self._events = expand(self._details, handed, run_id=asked.run_id)
         return await self._guests.ask(
             "legs",
             "leg",
             RunLeg(
-                thread_id=asked.thread_id,
+                thread_id=self._thread_id,
                 principal=asked.principal,
                 agent=asked.agent,
                 run_id=asked.run_id,
@@ -109,7 +110,7 @@ class Leg:
                 limits=leg_limits(asked.limits, self._guests.project.config.limits, used=asked.used),
             ),
             LegEnd,
-            thread_id=asked.thread_id,
+            thread_id=self._thread_id,
             on_note=self._noted,
             serve={"session": self._session.serve},
             patience=_PATIENCE,
@@ -134,7 +135,7 @@ class Leg:
     def _heartbeat(self) -> None:
         """Say how far the leg came. What is too much for the next attempt must become a result soon."""
         if self._yielding is None and self._handed is not None:
-            details = strip(self._events, self._handed)
+            details = strip(self._events, self._handed, run_id=self._asked.run_id)
             if _fits(details):
                 self._details = details
             else:
@@ -147,7 +148,7 @@ class Leg:
 
     async def _yield(self) -> None:
         """Let the leg stop before its next model turn."""
-        thread_id = self._asked.thread_id
+        thread_id = self._thread_id
         with suppress(Gone, Refused, NoGuestError):  # then the leg itself fails, and says why
             await self._guests.ask("legs", "yield_leg", YieldLeg(thread_id=thread_id), Frame, thread_id=thread_id)
 
@@ -183,14 +184,14 @@ class Leg:
     def _failed(self, code: str, text: str, *, retryable: bool, spent: Spent | None = None) -> LegResult:
         """Let Temporal try again from the last heartbeat, or end the leg here, with the events it has."""
         attempt = activity.info().attempt
-        log.warning("leg.failed", thread=self._asked.thread_id, run=self._asked.run_id, code=code, attempt=attempt)
+        log.warning("leg.failed", thread=self._thread_id, run=self._asked.run_id, code=code, attempt=attempt)
         if retryable and attempt < self._asked.attempts:
             self._heartbeat()
             raise ApplicationError(plain(text), type=plain(code))
         return self._result(Failed(code=plain(code), message=plain(text)), spent=spent)
 
     def _result(self, outcome: LegOutcome, *, temp: JsonObject | None = None, spent: Spent | None = None) -> LegResult:
-        events = strip(self._events, self._handed) if self._handed else self._details
+        events = strip(self._events, self._handed, run_id=self._asked.run_id) if self._handed else self._details
         count, problem = fitting(events)
         if problem:
             outcome, temp = _too_large(problem), None

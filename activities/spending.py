@@ -12,6 +12,7 @@ import structlog
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from activities.caller import owner_of
 from agentvisor.host.store import SpentCall, SpentCalls, StoreError
 from workflows.messages import RunTool
 
@@ -25,11 +26,11 @@ class NotSpentError(Exception):
 class Spending:
     """One attempt at one call."""
 
-    def __init__(self, calls: SpentCalls, request: RunTool) -> None:
+    def __init__(self, calls: SpentCalls, thread_id: str, request: RunTool) -> None:
         self._calls = calls
         self._once = request.once
-        self._thread = f"{activity.info().namespace}/{request.thread_id}/{request.once.thread if request.once else ''}"
-        self._key = f"{request.call.key}#{request.once.round if request.once else 0}"
+        self._thread = owner_of(thread_id)
+        self._key = f"{request.once.thread}/{request.call.key}#{request.once.round}" if request.once else ""
         self._owner = f"{activity.info().workflow_run_id}/{activity.info().activity_id}/{uuid.uuid4()}"
 
     async def spend(self) -> None:

@@ -20,6 +20,10 @@ class ThreadSession:
     def __init__(self, thread: Questions) -> None:
         self._thread = thread
 
+    @property
+    def thread_id(self) -> str:
+        return self._thread.thread_id
+
     async def serve(self, body: JsonObject) -> BaseModel:
         """Answer a guest's `session`. Raises Refused: thread-gone, thread-unreachable."""
         wanted = SessionWanted.model_validate(body)

@@ -13,6 +13,7 @@ from temporalio import activity
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 
+from activities.caller import calling_thread
 from activities.grants import Grants, UncheckedError
 from activities.payload import NotStorableError, check_value, plain
 from activities.questions import AskedThreads, Questions
@@ -71,11 +72,12 @@ class GuestToolActivities(ToolActivities):
 
     @activity.defn
     async def run_tool(self, request: RunTool) -> ToolResult:
-        thread, spending = self._thread(request.thread_id), Spending(self._spent_calls, request)
+        thread = self._threads.questions(calling_thread())
+        spending = Spending(self._spent_calls, thread.thread_id, request)
         try:
             async with _heartbeats():
                 await Grants(thread).check(request)
-                guests = await self._ready_guests(request)
+                guests = await self._ready_guests(request, thread)
                 await spending.spend()
         except asyncio.CancelledError:
             return _not_started("The call was cancelled before it began.")
@@ -106,9 +108,9 @@ class GuestToolActivities(ToolActivities):
             end = await guests.ask(
                 "tools",
                 "call",
-                _call(request, approved=request.grant is not None),
+                _call(request, thread, approved=request.grant is not None),
                 CallEnd,
-                thread_id=request.thread_id,
+                thread_id=thread.thread_id,
                 serve={"session": ThreadSession(thread).serve},
                 patience=_PATIENCE,
             )
@@ -119,32 +121,31 @@ class GuestToolActivities(ToolActivities):
         except Refused as refused:
             return _without_value(refused)
         log.info(
-            "tool.ended", thread=request.thread_id, run=request.run_id, call=request.call.key, tool=request.call.tool
+            "tool.ended", thread=thread.thread_id, run=request.run_id, call=request.call.key, tool=request.call.tool
         )
         return _storable(ToolResult(outcome=_outcome(end), usage=Usage.model_validate(end.spent.model_dump())))
 
-    async def _ready_guests(self, request: RunTool | CheckArgs | ProbeTool) -> GuestProcesses:
+    async def _ready_guests(self, request: RunTool | CheckArgs | ProbeTool, thread: Questions) -> GuestProcesses:
         guests = self._projects.get(request.agent)
         if guests is None:
             has = ", ".join(sorted(self._projects)) or "none"
             text = f"This worker has no agent {request.agent!r}; it has: {has}. Start a worker with that project."
             raise NoGuestError("unknown-agent", text)
-        await guests.ready("tools", thread_id=request.thread_id)
+        await guests.ready("tools", thread_id=thread.thread_id)
         return guests
 
     # ---- asking about one ------------------------------------------------------------------------------------------
 
     async def _asked_about(self, op: str, request: CheckArgs | ProbeTool, result: type[Answer]) -> Answer:
-        thread = self._thread(request.thread_id)
-        Grants(thread).check_caller(request.thread_id)
+        thread = self._threads.questions(calling_thread())
         try:
-            guests = await self._ready_guests(request)
+            guests = await self._ready_guests(request, thread)
             answer = await guests.ask(
                 "tools",
                 op,
-                _call(request),
+                _call(request, thread),
                 result,
-                thread_id=request.thread_id,
+                thread_id=thread.thread_id,
                 serve={"session": ThreadSession(thread).serve},
             )
             check_value(answer)
@@ -156,14 +157,11 @@ class GuestToolActivities(ToolActivities):
             raise ApplicationError(f"The answer cannot be stored: {problem}.", type="result-not-stored") from problem
         return answer
 
-    def _thread(self, thread_id: str) -> Questions:
-        return self._threads.questions(thread_id)
 
-
-def _call(request: RunTool | CheckArgs | ProbeTool, *, approved: bool = False) -> RunCall:
+def _call(request: RunTool | CheckArgs | ProbeTool, thread: Questions, *, approved: bool = False) -> RunCall:
     call = request.call
     return RunCall(
-        thread_id=request.thread_id,
+        thread_id=thread.thread_id,
         principal=request.principal,
         agent=request.agent,
         run_id=request.run_id,
@@ -172,7 +170,7 @@ def _call(request: RunTool | CheckArgs | ProbeTool, *, approved: bool = False) -
         tool=call.tool,
         args=call.args,
         fingerprint=call.fingerprint,
-        idempotency_key=digest([request.thread_id, request.run_id, call.key]),
+        idempotency_key=digest([thread.thread_id, request.run_id, call.key]),
         approved=approved,
         author=call.author,
         branch=call.branch,

@@ -50,7 +50,7 @@ class Catalog:
     async def waiting(self, *, kinds: Collection[InterruptKind] | None, agent: str | None) -> Waiting:
         interrupts: list[Interrupt] = []
         unread: dict[str, str] = {}
-        waiting = [thread_id_of(one) async for one in self._executions(_OPEN, agent=agent, waiting=True)]
+        waiting = [thread_id_of(one.id) async for one in self._executions(_OPEN, agent=agent, waiting=True)]
         for start in range(0, len(waiting), _AT_ONCE):
             batch = waiting[start : start + _AT_ONCE]
             for thread_id, answer in zip(batch, await self._all_interrupts(batch), strict=True):
@@ -85,7 +85,9 @@ class Catalog:
         if labels.is_complete and WAITING_SINCE in await self._attributes.names():
             return _line(execution, labels, "waiting" if labels.waiting_since else "open"), True
         try:
-            view = await self._execution(thread_id_of(execution)).query("thread", None, ThreadView) if can_ask else None
+            view = (
+                await self._execution(thread_id_of(execution.id)).query("thread", None, ThreadView) if can_ask else None
+            )
         except ThreadsError as problem:  # a listing shows what is known
             return _line(execution, labels, "open"), not isinstance(problem, NoWorker)
         if view is None:
@@ -147,7 +149,7 @@ def _labelled(names: frozenset[str], *, agent: str | None, waiting: bool) -> str
 
 def _line(execution: WorkflowExecution, labels: Labels, status: ListedStatus) -> ListedThread:
     return ListedThread(
-        thread_id=thread_id_of(execution),
+        thread_id=thread_id_of(execution.id),
         agent=labels.agent,
         principal=labels.principal,
         status=status,

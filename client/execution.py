@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
-from temporalio.client import Client, WorkflowExecution, WorkflowExecutionDescription, WorkflowUpdateStage
+from temporalio.client import Client, WorkflowExecutionDescription, WorkflowUpdateStage
 
 from client.checks import payload
 from client.errors import NoWorker, ThreadsError, ThreadStuck
@@ -120,8 +120,8 @@ def workflow_id(thread_id: str) -> str:
     return f"{_PREFIX}{thread_id}"
 
 
-def thread_id_of(execution: WorkflowExecution) -> str:
-    return execution.id.removeprefix(_PREFIX)
+def thread_id_of(workflow_id: str) -> str:
+    return workflow_id.removeprefix(_PREFIX)
 
 
 def _give_cancellation_back() -> None:

@@ -2,7 +2,7 @@
 
 History holds every user message once (the signal) and every tool result once (the activity result). ADK's events
 repeat them two or three times. `strip` puts a reference in the place of a copy, `expand` puts the copy back; both are
-pure and `expand(strip(events, handed), handed) == events` for every leg.
+pure and `expand(strip(events, handed, run_id=run), handed, run_id=run) == events` for every leg.
 
 References: a `content` or `response` object with the key "~". An object that has this key by nature travels as
 `{"~": null, "value": …}`. The arguments of a call whose confirmation is asked for are left out there.
@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from agent_adapter.approval.pause import PAYLOAD_KEY, PausedCall
 from workflows.alike import lengthen, same, shorten
 from workflows.messages import MAX_SECONDS, MIN_SECONDS, CallAnswer, Handed, JsonObject, as_object
+from workflows.repeats import numbered, spelled
 
 CONFIRMATION = "adk_request_confirmation"
 INPUT = "adk_request_input"
@@ -25,16 +26,21 @@ _REF = "~"
 _MAX_RETRIES = 100
 
 
-def strip(events: Iterable[Mapping[str, Any]], handed: Handed) -> list[JsonObject]:
+def strip(events: Iterable[Mapping[str, Any]], handed: Handed, *, run_id: str) -> list[JsonObject]:
     """Events of one leg as they travel: what was handed in, or stands earlier in the leg, becomes a reference."""
     known = _Copies(handed)
-    return shorten([known.strip(event) for event in events])
+    return numbered(shorten(known.strip(event) for event in events), _said(handed, run_id))
 
 
-def expand(events: Iterable[Mapping[str, Any]], handed: Handed) -> list[JsonObject]:
+def expand(events: Iterable[Mapping[str, Any]], handed: Handed, *, run_id: str) -> list[JsonObject]:
     """Events of one leg as ADK made them."""
     known = _Copies(handed)
-    return [known.expand(event) for event in lengthen(events)]
+    return [known.expand(event) for event in lengthen(spelled(events, _said(handed, run_id)))]
+
+
+def _said(handed: Handed, run_id: str) -> list[str]:
+    """What both sides of a leg know before its first event."""
+    return [run_id, *(answer.request_id for answer in handed.answers), *(answer.name for answer in handed.answers)]
 
 
 def answer_content(answers: Iterable[CallAnswer]) -> JsonObject:

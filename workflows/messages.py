@@ -416,10 +416,10 @@ class Handed(Message):
 class RunAgent(Message):
     """Input of `run_agent`. `handed` None: too big for the input, ask the thread.
 
-    `limits`: what the thread's options leave to the run. `used`: what the run has used, against the project's limits.
+    The thread is the workflow that asks, here as in every other activity. `limits`: of the run, as the thread has them.
+    `used`: what of them, and of the project's, the run has used.
     """
 
-    thread_id: str
     agent: str
     principal: str
     run_id: str
@@ -491,7 +491,10 @@ class LegResult(Message):
 
 
 class Grant(Message):
-    """A spent token: it permits exactly the call with this digest, made by the activity it was spent on."""
+    """A spent token: it permits exactly the call with this digest, made by the activity it was spent on.
+
+    `digest` binds thread, run, call key, tool, fingerprint and arguments.
+    """
 
     token: str
     approval_id: str
@@ -524,14 +527,12 @@ class ToolCall(Message):
 
 
 class RunTool(Message):
-    """Input of `run_tool`. `digest` binds thread, run, call key, tool, fingerprint and arguments."""
+    """Input of `run_tool`."""
 
-    thread_id: str
     agent: str
     principal: str
     run_id: str
     call: ToolCall
-    digest: str
     grant: Grant | None = None
     once: Once | None = None
     """Set for a call that must not be made twice, whatever becomes of this history."""
@@ -587,7 +588,6 @@ class ToolResult(Message):
 class CheckArgs(Message):
     """Input of `check_args`: a person's edited arguments, to be validated, guarded and judged."""
 
-    thread_id: str
     agent: str
     principal: str
     run_id: str
@@ -607,7 +607,6 @@ class CheckedArgs(Message):
 class ProbeTool(Message):
     """Input of `probe_tool`: ask the tool's `probe` what became of a call whose outcome is unknown."""
 
-    thread_id: str
     agent: str
     principal: str
     run_id: str

@@ -22,7 +22,6 @@ from workflows.messages import (
     Json,
     JsonObject,
     RunError,
-    RunLimits,
     RunStatus,
     ToolCall,
     ToolFailed,
@@ -268,19 +267,6 @@ class CurrentRun(BaseModel):
         """A fresh key for a call of this run."""
         self.made += 1
         return f"{self.number}-{self.made}"
-
-    def left(self, limits: RunLimits) -> RunLimits:
-        """What the run may still use."""
-        return RunLimits(
-            model_calls=_left(limits.model_calls, self.usage.model_calls),
-            tool_calls=_left(limits.tool_calls, self.usage.tool_calls),
-            tokens=_left(limits.tokens, self.usage.tokens),
-            cost=None if limits.cost is None else max(0.0, limits.cost - self.usage.cost),
-        )
-
-
-def _left(limit: int | None, used: int) -> int | None:
-    return None if limit is None else max(0, limit - used)
 
 
 class RunRecord(BaseModel):

@@ -176,14 +176,13 @@ class ThreadWorkflow(ThreadCalls):
         self._leg = workflow.start_activity_method(
             AgentActivities.run_agent,
             RunAgent(
-                thread_id=self._thread_id,
                 agent=thread.agent,
                 principal=thread.principal,
                 run_id=run.run_id,
                 base=thread.log.end,
                 handed=run.handed if small else None,
                 temp=run.temp,
-                limits=run.left(options.limits),
+                limits=options.limits,
                 used=run.usage,
                 attempts=options.leg_attempts,
             ),

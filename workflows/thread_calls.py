@@ -111,9 +111,9 @@ class ThreadCalls(ThreadHandlers):
     def _start_call(self, run: CurrentRun, call: Call) -> workflow.ActivityHandle[ToolResult]:
         thread, options = self._thread, self._thread.options
         activity_id = f"call-{call.key}.{call.attempts}"
-        digest = call.digest(thread_id=self._thread_id, run_id=run.run_id)
         grant = None
         if call.approval_id:
+            digest = call.digest(thread_id=self._thread_id, run_id=run.run_id)
             token = thread.ledger.spend(call.approval_id, digest=digest, activity_id=activity_id)
             grant = Grant(token=token, approval_id=call.approval_id, digest=digest)
         once = None if call.is_repeatable else Once(thread=workflow.info().first_execution_run_id, round=call.rounds)
@@ -121,12 +121,10 @@ class ThreadCalls(ThreadHandlers):
         return workflow.start_activity_method(
             ToolActivities.run_tool,
             RunTool(
-                thread_id=self._thread_id,
                 agent=thread.agent,
                 principal=thread.principal,
                 run_id=run.run_id,
                 call=call.tool_call(),
-                digest=digest,
                 grant=grant,
                 once=once,
             ),
@@ -192,7 +190,6 @@ class ThreadCalls(ThreadHandlers):
         """Ask the tool's probe; True where it knew."""
         thread = self._thread
         request = ProbeTool(
-            thread_id=self._thread_id,
             agent=thread.agent,
             principal=thread.principal,
             run_id=run.run_id,

@@ -301,7 +301,6 @@ class ThreadHandlers:
             checked = await workflow.execute_activity_method(
                 ToolActivities.check_args,
                 CheckArgs(
-                    thread_id=self._thread_id,
                     agent=thread.agent,
                     principal=thread.principal,
                     run_id=run.run_id if run else "",

@@ -221,7 +221,7 @@ class ThreadState(BaseModel):
     def apply_leg(self, result: LegResult, *, at: float) -> None:
         """Take over what a leg did: its events, and the calls that now wait."""
         run = self._running()
-        events = expand(result.events, run.handed)
+        events = expand(result.events, run.handed, run_id=run.run_id)
         self.append(events)
         if self.later:
             self.append(self.later)

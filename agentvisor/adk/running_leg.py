@@ -68,9 +68,9 @@ class RunningLeg:
     def _check_model_limits(self) -> None:
         limits, spent = self._limits, self.spent
         if limits.model_calls is not None and spent.model_calls >= limits.model_calls:
-            self._exceeded(f"model calls ({limits.model_calls} left for this leg)")
+            self._exceeded(f"model calls ({max(0, limits.model_calls)} left for this leg)")
         elif limits.tokens is not None and spent.tokens >= limits.tokens:
-            self._exceeded(f"tokens ({limits.tokens} left for this leg)")
+            self._exceeded(f"tokens ({max(0, limits.tokens)} left for this leg)")
         elif limits.cost is not None and spent.cost > limits.cost:
             self._exceeded(f"cost ({max(0.0, limits.cost):g} left for this leg)")
 

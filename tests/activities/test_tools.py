@@ -37,6 +37,7 @@ from workflows.messages import (
     ToolResult,
 )
 
+WHO: dict[str, Any] = {"agent": "shop", "principal": "ana", "run_id": "r1"}
 RESULTS: dict[str, type[Message]] = {"run_tool": ToolResult, "check_args": CheckedArgs, "probe_tool": Probed}
 
 
@@ -105,6 +106,7 @@ class Caller:
 
     def __init__(self, client: Client, hosted: Hosted, queue: str) -> None:
         self._client, self._hosted, self._queue = client, hosted, queue
+        self.thread_id = str(uuid.uuid4())
 
     async def start(
         self,
@@ -120,9 +122,9 @@ class Caller:
             "input": request.model_dump(mode="json"),
             "task_queue": self._hosted.settings.task_queue,
         }
-        thread_id = plan["input"]["thread_id"]
+        id_ = workflow_id or f"thread-{self.thread_id}"
         return await self._client.start_workflow(
-            kind, plan, id=workflow_id or f"thread-{thread_id}", task_queue=self._queue, result_type=RESULTS[activity]
+            kind, plan, id=id_, task_queue=self._queue, result_type=RESULTS[activity]
         )
 
     async def outcome(self, request: Message, **how: Any) -> ToolOutcome:
@@ -136,7 +138,7 @@ class Caller:
         return failed.value.cause.cause
 
     async def fingerprint(self, tool: str, args: dict[str, Any]) -> str:
-        request = CheckArgs(**_who(), call=ToolCall(key="k", call_id="c", tool=tool, args=args))
+        request = CheckArgs(**WHO, call=ToolCall(key="k", call_id="c", tool=tool, args=args))
         checked = await (await self.start(request, "check_args")).result()
         assert checked.code is None, checked
         return checked.fingerprint
@@ -144,33 +146,31 @@ class Caller:
     async def request(self, tool: str, args: dict[str, Any], *, key: str = "k1") -> RunTool:
         """What a thread would ask for a call that needs no approval."""
         fingerprint = await self.fingerprint(tool, args)
-        who: dict[str, Any] = _who()
         call = ToolCall(key=key, call_id="c1", tool=tool, args=args, fingerprint=fingerprint)
-        return RunTool(**who, call=call, digest=_digest(who, call))
+        return RunTool(**WHO, call=call)
 
+    async def granted(self, tool: str, args: dict[str, Any], *, digest: str = "") -> RunTool:
+        """What a thread would ask for a call that was approved."""
+        request = await self.request(tool, args)
+        grant = Grant(token="t1", approval_id="ap-1-1", digest=digest or self.digest(request))
+        return request.model_copy(update={"grant": grant})
 
-def _who() -> dict[str, Any]:
-    return {"thread_id": str(uuid.uuid4()), "agent": "shop", "principal": "ana", "run_id": "r1"}
-
-
-def _digest(who: dict[str, Any], call: ToolCall) -> str:
-    return call_digest(
-        thread=who["thread_id"],
-        run=who["run_id"],
-        call=call.key,
-        tool=call.tool,
-        fingerprint=call.fingerprint,
-        arguments=call.args,
-    )
-
-
-def granted(request: RunTool, *, token: str = "t1", approval_id: str = "ap-1-1", digest: str = "") -> RunTool:
-    grant = Grant(token=token, approval_id=approval_id, digest=digest or request.digest)
-    return request.model_copy(update={"grant": grant})
+    def digest(self, request: RunTool) -> str:
+        call = request.call
+        return call_digest(
+            thread=self.thread_id,
+            run=request.run_id,
+            call=call.key,
+            tool=call.tool,
+            fingerprint=call.fingerprint,
+            arguments=call.args,
+        )
 
 
 def spent(request: RunTool, **other: Any) -> dict[str, Any]:
-    return {"approval_id": "ap-1-1", "digest": request.digest, "activity_id": "call-1", **other}
+    """What the thread says of the request's token, if nothing else is said here."""
+    assert request.grant is not None
+    return {"approval_id": "ap-1-1", "digest": request.grant.digest, "activity_id": "call-1", **other}
 
 
 @pytest_asyncio.fixture
@@ -193,7 +193,7 @@ async def test_a_call_of_its_thread_is_made(caller: Caller, hosted: Hosted) -> N
 
 
 async def test_a_call_under_a_token_spent_on_this_activity_is_made(caller: Caller, hosted: Hosted) -> None:
-    request = granted(await caller.request("invoice", {"amount": 102}))
+    request = await caller.granted("invoice", {"amount": 102})
     assert isinstance(await caller.outcome(request, grant=spent(request)), Done)
     assert (await hosted.effects.all("invoice")).count(102) == 1
 
@@ -205,15 +205,11 @@ async def test_a_call_that_needs_approval_is_not_made_without(caller: Caller, ho
     assert 103 not in await hosted.effects.all("invoice")
 
 
-@pytest.mark.parametrize(
-    "how", [{"kind": "Stranger"}, {"workflow_id": "thread-of-somebody-else"}, {"workflow_id": "other"}]
-)
+@pytest.mark.parametrize("how", [{"kind": "Stranger"}, {"workflow_id": "thread-"}, {"workflow_id": "other"}])
 async def test_a_workflow_that_is_not_the_thread_is_refused(
     caller: Caller, hosted: Hosted, how: dict[str, Any]
 ) -> None:
     request = await caller.request("pay", {"amount": 104})
-    if "workflow_id" in how:
-        how = {"workflow_id": f"{how['workflow_id']}-{uuid.uuid4()}"}
     failure = await caller.failure(request, **how)
     assert (failure.type, failure.non_retryable) == ("token-refused", True)
     assert 104 not in await hosted.effects.all("pay")
@@ -222,23 +218,30 @@ async def test_a_workflow_that_is_not_the_thread_is_refused(
 @pytest.mark.parametrize("activity", ["check_args", "probe_tool"])
 async def test_a_stranger_may_not_even_ask(caller: Caller, activity: str) -> None:
     call = ToolCall(key="k", call_id="c", tool="pay", args={"amount": 1})
-    request = CheckArgs(**_who(), call=call) if activity == "check_args" else ProbeTool(**_who(), call=call)
+    request = CheckArgs(**WHO, call=call) if activity == "check_args" else ProbeTool(**WHO, call=call)
     failure = await caller.failure(request, activity=activity, kind="Stranger")
     assert failure.type == "token-refused"
 
 
 async def test_arguments_that_were_not_allowed_are_refused(caller: Caller, hosted: Hosted) -> None:
-    request = await caller.request("invoice", {"amount": 1})
-    more = request.call.model_copy(update={"args": {"amount": 105}})
+    request = await caller.granted("invoice", {"amount": 1})
+    call = request.call
     for forged in (
-        request.model_copy(update={"call": more}),
-        granted(request.model_copy(update={"call": more})),
+        request.model_copy(update={"call": call.model_copy(update={"args": {"amount": 105}})}),
+        request.model_copy(update={"call": call.model_copy(update={"args": {"amount": 2**60}})}),
+        request.model_copy(update={"call": call.model_copy(update={"tool": "pay"})}),
+        request.model_copy(update={"call": call.model_copy(update={"key": "k2"})}),
+        request.model_copy(update={"call": call.model_copy(update={"fingerprint": ""})}),
         request.model_copy(update={"run_id": "r2"}),
-        request.model_copy(update={"digest": ""}),
     ):
-        again = forged.model_copy(update={"thread_id": request.thread_id})
-        failure = await caller.failure(again, grant=spent(request))
+        failure = await caller.failure(forged, grant=spent(request))
         assert failure.type == "token-refused"
+
+
+async def test_a_token_of_another_thread_is_refused(caller: Caller, hosted: Hosted) -> None:
+    request = await caller.granted("invoice", {"amount": 105})
+    caller.thread_id = str(uuid.uuid4())
+    assert (await caller.failure(request, grant=spent(request))).type == "token-refused"
     assert 105 not in await hosted.effects.all("invoice")
 
 
@@ -255,14 +258,14 @@ async def test_arguments_that_were_not_allowed_are_refused(caller: Caller, hoste
 async def test_a_token_that_was_not_spent_on_this_very_activity_is_refused(
     caller: Caller, hosted: Hosted, view: dict[str, Any] | None
 ) -> None:
-    request = granted(await caller.request("invoice", {"amount": 106}))
+    request = await caller.granted("invoice", {"amount": 106})
     failure = await caller.failure(request, grant=None if view is None else spent(request, **view))
     assert (failure.type, failure.non_retryable) == ("token-refused", True)
     assert 106 not in await hosted.effects.all("invoice")
 
 
 async def test_a_token_of_another_call_is_refused(caller: Caller, hosted: Hosted) -> None:
-    request = granted(await caller.request("invoice", {"amount": 107}), digest="0" * 64)
+    request = await caller.granted("invoice", {"amount": 107}, digest="0" * 64)
     assert (await caller.failure(request, grant=spent(request, digest="0" * 64))).type == "token-refused"
     assert 107 not in await hosted.effects.all("invoice")
 
@@ -311,14 +314,14 @@ async def test_a_tool_that_says_no_is_told_to_the_model(caller: Caller) -> None:
 
 async def test_arguments_are_checked_without_any_effect(caller: Caller, hosted: Hosted) -> None:
     call = ToolCall(key="k", call_id="c", tool="pay", args={"amount": "many"})
-    checked = await (await caller.start(CheckArgs(**_who(), call=call), "check_args")).result()
+    checked = await (await caller.start(CheckArgs(**WHO, call=call), "check_args")).result()
     assert checked.code == "tool-args-invalid"
     assert "many" not in await hosted.effects.all("pay")
 
 
 async def test_a_tool_without_a_probe_does_not_know(caller: Caller) -> None:
     call = ToolCall(key="k", call_id="c", tool="pay", args={"amount": 1})
-    probed = await (await caller.start(ProbeTool(**_who(), call=call), "probe_tool")).result()
+    probed = await (await caller.start(ProbeTool(**WHO, call=call), "probe_tool")).result()
     assert probed == Probed(outcome="unknown")
 
 
@@ -348,9 +351,8 @@ async def test_a_result_that_cannot_be_stored_is_no_outcome_and_says_the_limit(
 
 
 async def test_an_agent_the_worker_does_not_have_is_not_started(caller: Caller) -> None:
-    who: dict[str, Any] = {**_who(), "agent": "other"}
     call = ToolCall(key="k", call_id="c", tool="pay", args={"amount": 1})
-    outcome = await caller.outcome(RunTool(**who, call=call, digest=_digest(who, call)))
+    outcome = await caller.outcome(RunTool(**WHO, call=call).model_copy(update={"agent": "other"}))
     assert isinstance(outcome, NotStarted)
     assert "it has: shop" in outcome.message
 

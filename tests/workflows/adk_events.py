@@ -17,7 +17,8 @@ scalars = (
     | st.booleans()
     | st.integers(-2, 2)
     | st.sampled_from([0.0, 1.0, -0.0, 1e22, 2**70])
-    | st.text("a~ß\n", max_size=3)
+    | st.text("a~^0ß\n", max_size=3)
+    | st.sampled_from(["one long string of many", "another long string", "^^0", "^one long string that begins so"])
 )
 json_values: st.SearchStrategy[Any] = st.recursive(
     scalars,

@@ -21,7 +21,8 @@ from tests.workflows.adk_events import (
 from workflows.events import answer_content, answer_text, expand, strip, waiting_calls
 from workflows.messages import CallAnswer, Handed, JsonObject, as_object
 
-IDS = ("a", "b", "", "~")
+RUN = "b5e3b3a2-run-of-the-leg"
+IDS = ("a", "b", "", "~", "^0", "an-id-that-is-long-enough")
 ids: st.SearchStrategy[Any] = st.sampled_from(IDS)
 small_args: st.SearchStrategy[Any] = st.sampled_from([{}, {"n": 1}, {"n": True}, {"n": 1.0}, {"~": 1}, None, [1]])
 results: st.SearchStrategy[Any] = st.sampled_from([1, True, 1.0, None, "x", {"result": 1}, {"~": None}, {"~": "a"}])
@@ -92,19 +93,19 @@ def legs(draw: st.DrawFn) -> tuple[list[JsonObject], Handed]:
 @given(legs())
 def test_what_was_stripped_and_sent_as_json_is_whole_again(leg: tuple[list[JsonObject], Handed]) -> None:
     events_of_leg, given_to_leg = leg
-    stripped = strip(events_of_leg, given_to_leg)
+    stripped = strip(events_of_leg, given_to_leg, run_id=RUN)
     sent, there = json.loads(json.dumps(stripped)), Handed.model_validate_json(given_to_leg.model_dump_json())
-    assert exact(expand(stripped, given_to_leg)) == exact(events_of_leg)
-    assert exact(expand(sent, there)) == exact(events_of_leg)
+    assert exact(expand(stripped, given_to_leg, run_id=RUN)) == exact(events_of_leg)
+    assert exact(expand(sent, there, run_id=RUN)) == exact(events_of_leg)
 
 
 @given(legs())
 def test_stripping_and_expanding_change_nothing_in_place(leg: tuple[list[JsonObject], Handed]) -> None:
     events_of_leg, given_to_leg = leg
     before = copy.deepcopy((events_of_leg, given_to_leg))
-    stripped = strip(events_of_leg, given_to_leg)
+    stripped = strip(events_of_leg, given_to_leg, run_id=RUN)
     stripped_before = copy.deepcopy(stripped)
-    expand(stripped, given_to_leg)
+    expand(stripped, given_to_leg, run_id=RUN)
     assert (events_of_leg, given_to_leg, stripped) == (*before, stripped_before)
 
 
@@ -124,8 +125,8 @@ def test_message_arguments_and_results_travel_once() -> None:
         event("4", author="user") | {"content": answer_content([answer])},
         event("5", response("c1", "pay", {"sent": "the result"})),
     ]
-    one = json.dumps(strip(first, Handed(message=message)))
-    two = json.dumps(strip(second, Handed(answers=(answer,))))
+    one = json.dumps(strip(first, Handed(message=message), run_id=RUN))
+    two = json.dumps(strip(second, Handed(answers=(answer,)), run_id=RUN))
     assert "the words" not in one
     assert one.count("the arguments") == 1
     assert "the result" not in two
@@ -139,7 +140,7 @@ def test_each_result_stays_what_it_is_where_python_calls_them_equal() -> None:
         )
     )
     told = [event("e", *(response(str(n), "t", {"result": result}) for n, result in enumerate([1.0, True, 1])))]
-    assert exact(expand(strip(told, given_to_leg), given_to_leg)) == exact(told)
+    assert exact(expand(strip(told, given_to_leg, run_id=RUN), given_to_leg, run_id=RUN)) == exact(told)
 
 
 # ---- what waits ----------------------------------------------------------------------------------------------------

@@ -95,9 +95,8 @@ def test_every_outcome_says_its_kind() -> None:
 
 
 def test_a_short_leg_costs_few_bytes() -> None:
-    leg = RunAgent(thread_id="t", agent="helper", principal="ana", run_id="r", handed=Handed(message={"a": 1}))
+    leg = RunAgent(agent="helper", principal="ana", run_id="r", handed=Handed(message={"a": 1}))
     assert json.loads(leg.model_dump_json()) == {
-        "thread_id": "t",
         "agent": "helper",
         "principal": "ana",
         "run_id": "r",

@@ -3,20 +3,13 @@ from __future__ import annotations
 import pytest
 
 from tests.workflows.threads import AT, busy, paused
-from workflows.messages import Done, RunLimits, ToolFailed, Usage
+from workflows.messages import Done, ToolFailed
 from workflows.run_state import iso
 
 
 def test_times_are_utc_in_milliseconds() -> None:
     assert iso(0) == "1970-01-01T00:00:00.000Z"
     assert iso(AT + 0.1239) == "2023-11-14T22:13:20.123Z"
-
-
-def test_a_run_has_left_what_it_did_not_use_and_never_less_than_nothing() -> None:
-    _, run = busy()
-    run.usage = Usage(model_calls=3, tool_calls=9, tokens=100, cost=2.0)
-    left = run.left(RunLimits(model_calls=5, tool_calls=5, tokens=None, cost=1.5))
-    assert left == RunLimits(model_calls=2, tool_calls=0, tokens=None, cost=0.0)
 
 
 def test_keys_and_interrupts_of_a_run_are_numbered_once() -> None:

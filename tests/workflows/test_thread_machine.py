@@ -152,7 +152,9 @@ class ThreadMachine(RuleBasedStateMachine):
             told.append(event(self.fresh("e"), text("words"), actions={"stateDelta": step.delta}))
         if isinstance(outcome, Paused):
             told += what_pauses(step.waiting, self.fresh)
-        result = LegResult(outcome=outcome, events=tuple(strip(told, run.handed)), usage=Usage(tokens=1))
+        result = LegResult(
+            outcome=outcome, events=tuple(strip(told, run.handed, run_id=run.run_id)), usage=Usage(tokens=1)
+        )
         self.state.apply_leg(LegResult.model_validate_json(result.model_dump_json()), at=self.now)
         self.leg_runs = False
         self.events += told + self.pending_events
