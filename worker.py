@@ -27,6 +27,7 @@ from activities.agent import GuestAgentActivities
 from activities.tools import GuestToolActivities
 from agentvisor.host.dev_server import PORT, DevServerError, TemporalServer, answering_or_dev_server
 from agentvisor.host.exit import leave
+from agentvisor.host.fork_server import ForkServer
 from agentvisor.host.guest import NoGuestError
 from agentvisor.host.guests import GuestProcesses
 from agentvisor.host.search_attributes import register_search_attributes
@@ -83,17 +84,26 @@ def build_worker(
 
 @asynccontextmanager
 async def running_worker(
-    client: Client, settings: Settings, projects: Sequence[Project], *, environment: Mapping[str, str]
+    client: Client,
+    settings: Settings,
+    projects: Sequence[Project],
+    *,
+    environment: Mapping[str, str],
+    fork_server: ForkServer | None = None,
 ) -> AsyncGenerator[RunningWorker]:
     """A worker and its guests for as long as this lasts; no process is left behind.
 
-    `environment`: what guests inherit, without the host's own settings. Raises ProjectError for two agents of one
-    name, NoGuestError for a project that cannot be loaded.
+    `environment`: what guests inherit, without the host's own settings. `fork_server`: one that outlasts this worker;
+    else it has its own. Raises ProjectError for two agents of one name, NoGuestError for a project that cannot be
+    loaded.
     """
     _refuse_namesakes(projects)
     async with AsyncExitStack() as stack:
+        fork_server = fork_server or await stack.enter_async_context(ForkServer(environment))
         guests = {
-            project.name: await stack.enter_async_context(GuestProcesses.of(project, settings, environment))
+            project.name: await stack.enter_async_context(
+                GuestProcesses.of(project, settings, environment, fork_server=fork_server)
+            )
             for project in projects
         }
         attributes = await register_search_attributes(client)

@@ -35,7 +35,7 @@ class Child:
     Start it from the thread that runs the event loop: the kernel ties a child's life to the thread that made it.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], output: _Output | None) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], output: Output | None) -> None:
         self._process = process
         self._output = output
         self.pid = process.pid
@@ -75,7 +75,7 @@ class Child:
         finally:
             if theirs is not None:
                 os.close(theirs)
-        return cls(process, await _Output.of(ours, on_line) if ours is not None and on_line else None)
+        return cls(process, await Output.of(ours, on_line) if ours is not None and on_line else None)
 
     @property
     def ended(self) -> bool:
@@ -114,7 +114,7 @@ class Child:
             await asyncio.sleep(_POLL)
 
 
-class _Output(asyncio.Protocol):
+class Output(asyncio.Protocol):
     """Lines of a pipe: long ones cut, and of a flood only some, so that a child cannot drown its host."""
 
     def __init__(self, on_line: Callable[[str], None]) -> None:
@@ -123,7 +123,8 @@ class _Output(asyncio.Protocol):
         self._window, self._lines, self._dropped = 0.0, 0, 0
 
     @classmethod
-    async def of(cls, fd: int, on_line: Callable[[str], None]) -> _Output:
+    async def of(cls, fd: int, on_line: Callable[[str], None]) -> Output:
+        """Lines of the pipe with this read end, which it then owns."""
         pipe = os.fdopen(fd, "rb", buffering=0)
         _, output = await asyncio.get_running_loop().connect_read_pipe(lambda: cls(on_line), pipe)
         return output

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -14,9 +14,13 @@ import structlog
 
 from agentvisor.channel import Channel, JsonObject
 from agentvisor.host.child import Child
+from agentvisor.host.fork_server import ForkedChild, ForkServer
 from agentvisor.project import Project
 from agentvisor.protocol import AgentInfo, Hello
 from agentvisor.redaction import without_secrets
+
+RUNNER = (sys.executable, "-P", "-u", "-m", "agentvisor.adk.runner")
+"""The command that starts a guest, before its options."""
 
 _HOST_ONLY = ("TEMPORAL_", "AGENTVISOR_")
 _TICK = 1.0
@@ -42,16 +46,25 @@ class GuestStart:
 
     `environment`: what guests inherit; the host's own settings and its access to Temporal are left out.
     `silence`: a guest whose event loop gave no sign of life for so long is killed.
+    `fork_server`: forks them, where it can and no other `command` is given.
     """
 
     project: Project
     environment: Mapping[str, str]
     start_timeout: float = 120.0
     silence: float = 30.0
-    command: Sequence[str] = (sys.executable, "-P", "-u", "-m", "agentvisor.adk.runner")
+    command: Sequence[str] = RUNNER
+    fork_server: ForkServer | None = None
 
-    def command_for(self, fd: int) -> list[str]:
-        return [*self.command, "--fd", str(fd), "--project", str(self.project.folder)]
+    async def process(self, channel: socket.socket, on_line: Callable[[str], None]) -> Child | ForkedChild:
+        """A new process with this end of its channel; `on_line` gets what it prints."""
+        folder, environment = self.project.folder, self.guest_environment()
+        if self.fork_server and tuple(self.command) == RUNNER:
+            forked = await self.fork_server.fork(folder.absolute(), environment, channel=channel, on_line=on_line)
+            if forked:
+                return forked
+        command = [*self.command, "--fd", str(channel.fileno()), "--project", str(folder)]
+        return await Child.start(command, env=environment, cwd=folder, pass_fds=[channel.fileno()], on_line=on_line)
 
     def guest_environment(self) -> dict[str, str]:
         return {name: value for name, value in self.environment.items() if not name.startswith(_HOST_ONLY)}
@@ -108,13 +121,7 @@ class Guest:
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                self._child = await Child.start(
-                    self._start.command_for(theirs.fileno()),
-                    env=self._start.guest_environment(),
-                    cwd=self._start.project.folder,
-                    pass_fds=[theirs.fileno()],
-                    on_line=self._said,
-                )
+                self._child = await self._start.process(theirs, self._said)
         except BaseException:
             ours.close()
             raise

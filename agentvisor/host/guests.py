@@ -11,6 +11,7 @@ import structlog
 from pydantic import BaseModel
 
 from agentvisor.channel import Gone, OnNote, Serve
+from agentvisor.host.fork_server import ForkServer
 from agentvisor.host.guest import Guest, GuestStart, NoGuestError
 from agentvisor.host.settings import Settings
 from agentvisor.project import Project
@@ -55,10 +56,21 @@ class GuestProcesses:
         self._closed = False
 
     @classmethod
-    def of(cls, project: Project, settings: Settings, environment: Mapping[str, str]) -> Self:
+    def of(
+        cls,
+        project: Project,
+        settings: Settings,
+        environment: Mapping[str, str],
+        *,
+        fork_server: ForkServer | None = None,
+    ) -> Self:
         """As the settings say; `environment` is what guests inherit."""
         start = GuestStart(
-            project, environment, start_timeout=settings.guest_start_timeout, silence=settings.guest_silence
+            project,
+            environment,
+            start_timeout=settings.guest_start_timeout,
+            silence=settings.guest_silence,
+            fork_server=fork_server,
         )
         return cls(start, legs=settings.leg_guests, tools=settings.tool_guests)
 

@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
+from agentvisor.host.fork_server import ForkServer
 from agentvisor.host.guests import GuestProcesses
 from agentvisor.host.settings import Settings
 from agentvisor.local_gemini import LocalGemini
@@ -121,24 +122,32 @@ def write_project(folder: Path) -> Path:
 
 @asynccontextmanager
 async def hosting(
-    client: Client, folder: Path, gemini: LocalGemini, effects: Effects, *, task_queue: str
+    client: Client,
+    folder: Path,
+    gemini: LocalGemini,
+    effects: Effects,
+    *,
+    task_queue: str,
+    fork_server: ForkServer | None = None,
 ) -> AsyncGenerator[Hosted]:
     """A worker for as long as this lasts; another one on the same task queue takes over from it."""
     effects.install(folder)
     settings = Settings(task_queue=task_queue, workflow_sandbox=True, leg_guests=1, graceful_shutdown=5)
     environment = {**os.environ, **gemini.env(), **effects.env()}
-    async with running_worker(client, settings, [read_project(folder)], environment=environment) as worker:
+    async with running_worker(
+        client, settings, [read_project(folder)], environment=environment, fork_server=fork_server
+    ) as worker:
         threads = Threads(client, task_queue=settings.task_queue)
         yield Hosted(threads, worker.guests["shop"], settings, gemini, effects)
 
 
 @pytest_asyncio.fixture(scope="package")
 async def hosted(
-    client: Client, effects_server: EffectsServer, tmp_path_factory: pytest.TempPathFactory
+    client: Client, effects_server: EffectsServer, fork_server: ForkServer, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncGenerator[Hosted]:
     """One worker for many tests: each says words of its own, and looks at tools and threads of its own."""
     folder = write_project(tmp_path_factory.mktemp("activities") / "shop")
     with LocalGemini() as gemini:
-        queue = f"test-{uuid.uuid4()}"
-        async with hosting(client, folder, gemini, effects_server.space(), task_queue=queue) as hosted:
+        queue, effects = f"test-{uuid.uuid4()}", effects_server.space()
+        async with hosting(client, folder, gemini, effects, task_queue=queue, fork_server=fork_server) as hosted:
             yield hosted

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agentvisor.host.fork_server import ForkServer
 from agentvisor.local_gemini import LocalGemini
 from tests.adk.harness import FakeThread, GuestProcess, Guests
 from tests.fixtures.effects import Effects, EffectsServer, effects_server
@@ -33,14 +34,14 @@ def effects(effects_server: EffectsServer) -> Effects:
 
 
 @pytest.fixture(scope="session")
-def zoo(model: LocalGemini, effects: Effects, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guests]:
+def zoo(
+    model: LocalGemini, effects: Effects, fork_server: ForkServer, tmp_path_factory: pytest.TempPathFactory
+) -> Guests:
     """Fresh guests of the zoo."""
     project = tmp_path_factory.mktemp("zoo")
     shutil.copy(ZOO / "agent.py", project / "agent.py")
     effects.install(project)
-    guests = Guests(project, {**model.env(), **effects.env()})
-    yield guests
-    guests.end()
+    return Guests(project, {**model.env(), **effects.env()}, fork_server)
 
 
 @pytest.fixture

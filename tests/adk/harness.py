@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -18,6 +16,7 @@ from pydantic import BaseModel
 
 from agent_adapter.approval.pause import PAYLOAD_KEY, PausedCall
 from agentvisor.channel import Channel
+from agentvisor.host.fork_server import ForkedChild, ForkServer
 from agentvisor.protocol import (
     Base,
     BranchAnswer,
@@ -44,6 +43,7 @@ class GuestProcess:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
+        self.forked: ForkedChild | None = None
         self.alive = 0
         self.hello: asyncio.Future[Hello] = asyncio.get_running_loop().create_future()
         self.channel: Channel
@@ -66,6 +66,19 @@ class GuestProcess:
         theirs.close()
         return await cls.over(ours, process.pid)
 
+    @classmethod
+    async def fork(cls, server: ForkServer, project: Path, environment: Mapping[str, str]) -> GuestProcess:
+        """Fork one; start it where this system has no fork server."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            forked = await server.fork(project, {**os.environ, **environment}, channel=theirs, on_line=_printed)
+        if forked is None:
+            ours.close()
+            return await cls.start(project, environment)
+        guest = await cls.over(ours, forked.pid)
+        guest.forked = forked
+        return guest
+
     def _noted(self, note: JsonObject) -> None:
         if not self.hello.done():
             self.hello.set_result(Hello.model_validate(note))
@@ -87,6 +100,8 @@ class GuestProcess:
         """The host goes away; the guest must follow."""
         self.channel.close()
         await self.gone()
+        if self.forked:
+            await self.forked.end(grace=0)
 
     def kill(self) -> None:
         os.kill(self.pid, signal.SIGKILL)
@@ -97,6 +112,10 @@ def inherited() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
+def _printed(line: str) -> None:
+    print(line, file=sys.stderr)  # noqa: T201 - pytest shows it where a test fails
+
+
 def _exists(pid: int) -> bool:
     try:
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
@@ -105,31 +124,17 @@ def _exists(pid: int) -> bool:
 
 
 class Guests:
-    """Fresh guests, forked from a process that has imported ADK."""
+    """Fresh guests, forked where the system can."""
 
-    def __init__(self, project: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, project: Path, environment: Mapping[str, str], fork_server: ForkServer) -> None:
         self._project = project
         self._environment = environment
-        self._control, theirs = socket.socketpair()
-        zygote = Path(__file__).with_name("zygote.py")
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", str(zygote), str(theirs.fileno())], pass_fds=[theirs.fileno()], env=inherited()
-        )
-        theirs.close()
+        self._fork_server = fork_server
 
     async def take(self, project: Path | None = None) -> GuestProcess:
-        ours, theirs = socket.socketpair()
-        asked = {"project": str(project or self._project), "environment": dict(self._environment)}
-        socket.send_fds(self._control, [json.dumps(asked).encode()], [theirs.fileno()])
-        theirs.close()
-        pid = await asyncio.wait_for(asyncio.to_thread(self._control.recv, 100), DEADLINE)
-        guest = await GuestProcess.over(ours, int(pid))
+        guest = await GuestProcess.fork(self._fork_server, project or self._project, self._environment)
         await guest.ready()
         return guest
-
-    def end(self) -> None:
-        self._control.close()
-        self._process.wait(DEADLINE)
 
     @asynccontextmanager
     async def fresh(self, project: Path | None = None) -> AsyncGenerator[GuestProcess]:

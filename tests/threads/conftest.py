@@ -22,6 +22,7 @@ from temporalio.client import Client, WorkflowHistory
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer
 
+from agentvisor.host.fork_server import ForkServer
 from agentvisor.host.settings import Settings
 from agentvisor.local_gemini import Call, LocalGemini
 from agentvisor.project import read_project
@@ -187,12 +188,14 @@ def clerk(tmp_path_factory: pytest.TempPathFactory, counter: Effects) -> Path:
 
 @pytest_asyncio.fixture(scope="session")
 async def clerk_worker(
-    client: Client, model: LocalGemini, counter: Effects, clerk: Path
+    client: Client, model: LocalGemini, counter: Effects, clerk: Path, fork_server: ForkServer
 ) -> AsyncGenerator[RunningWorker]:
     """A worker, sandboxed as every workflow under test."""
     settings = Settings(task_queue=f"clerk-{uuid.uuid4()}", workflow_sandbox=True, leg_guests=1, graceful_shutdown=5)
     environment = {**os.environ, **model.env(), **counter.env(), "CLERK_API_KEY": "planted-secret"}
-    async with running_worker(client, settings, [read_project(clerk)], environment=environment) as worker:
+    async with running_worker(
+        client, settings, [read_project(clerk)], environment=environment, fork_server=fork_server
+    ) as worker:
         yield worker
 
 
