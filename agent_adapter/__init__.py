@@ -33,6 +33,7 @@ from agent_adapter.guards import (
     OutputGuard,
     Replace,
 )
+from agent_adapter.guards.sensitive import SensitiveDataGuard
 from agent_adapter.integrations import get_integration
 from agent_adapter.ledger import Ledger, LedgerEntry, MemoryLedger
 from agent_adapter.limits import RunLimits, RunMeter
@@ -78,6 +79,7 @@ __all__ = [
     "RunLimitExceeded",
     "RunLimits",
     "RunMeter",
+    "SensitiveDataGuard",
     "ToolArgsInvalid",
     "ToolCall",
     "ToolContext",
