@@ -26,6 +26,7 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn, TypedDict
@@ -154,8 +155,7 @@ def _be_guest(birth: int, channel: int, output: int) -> NoReturn:
         with os.fdopen(birth) as file:
             born: Birth = json.load(file)
         _keep_only(channel, output)
-        os.environ.clear()
-        os.environ.update(born["environment"])
+        _live_in(born["environment"])
         os.chdir(born["project"])
         random.seed()
         sys.argv = [str(Path(runner.__file__)), "--fd", str(_CHANNEL), "--project", born["project"]]
@@ -164,6 +164,13 @@ def _be_guest(birth: int, channel: int, output: int) -> NoReturn:
     except BaseException:  # noqa: BLE001 - nothing may return into the server's loop
         traceback.print_exc()
     os._exit(1)
+
+
+def _live_in(environment: Mapping[str, str]) -> None:
+    """Put this in the place of the whole environment, but for what Python itself sets where the locale is C."""
+    own = {name: value for name, value in os.environ.items() if name == "LC_CTYPE"}
+    os.environ.clear()
+    os.environ.update({**own, **environment})
 
 
 def _keep_only(channel: int, output: int) -> None:

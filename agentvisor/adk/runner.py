@@ -37,6 +37,7 @@ def main() -> None:
     parser.add_argument("--project", type=Path, required=True, help="folder of the agent project")
     options = parser.parse_args()
     sock = socket.socket(fileno=options.fd)
+    sock.set_inheritable(False)
     _end_with_host(sock)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all: the host decides
     log_to_stderr()

@@ -56,6 +56,8 @@ class ForkedChild:
 
     async def end(self, grace: float) -> None:
         """Wait so many seconds for its end, then kill it and what it left behind. It is gone afterwards."""
+        if self._pidfd < 0:
+            return
         try:
             async with asyncio.timeout(grace):
                 await _readable(self._pidfd)
@@ -66,8 +68,6 @@ class ForkedChild:
             self._let_go()
 
     def _let_go(self) -> None:
-        if self._pidfd < 0:
-            return
         pidfd, self._pidfd = self._pidfd, -1
         end = select.poll()
         end.register(pidfd, select.POLLIN)
