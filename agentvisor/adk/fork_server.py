@@ -35,7 +35,11 @@ from agentvisor.adk import runner
 
 NEEDED = (
     "uvloop",
+    "anyio._backends._asyncio",
+    "httpcore",
     "google.adk.agents",
+    "google.adk.apps.compaction",
+    "google.adk.flows.llm_flows.auto_flow",
     "google.adk.models.google_llm",
     "google.adk.tools",
     "google.adk.workflow",
