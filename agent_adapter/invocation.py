@@ -12,15 +12,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from pydantic import BaseModel
-
-from agent_adapter.arguments import validate_arguments
 from agent_adapter.causes import log_cause
 from agent_adapter.context import ToolContext
 from agent_adapter.errors import AdapterError, ToolError
 from agent_adapter.ledger import Outcome
 from agent_adapter.spec import ToolSpec
-from agent_adapter.values import JsonObject
+from agent_adapter.values import JsonObject, Values
 
 _LONGEST_PAUSE = 5.0
 
@@ -53,7 +50,7 @@ class Invoker:
     async def invoke(
         self,
         spec: ToolSpec,
-        values: BaseModel,
+        values: Values,
         arguments: JsonObject,
         context: ToolContext,
         *,
@@ -70,7 +67,7 @@ class Invoker:
             if number > 1:
                 await asyncio.sleep(min(self._backoff * 2 ** (number - 2), _LONGEST_PAUSE))
                 # the last attempt may have changed its arguments
-                values, _ = validate_arguments(spec.name, spec.arguments, arguments)
+                values, _ = spec.read(arguments)
             progress.attempts = number
             attempt_context = replace(context, attempt=context.attempt + number - 1) if number > 1 else context
             on_attempt(attempt_context.attempt)
@@ -81,7 +78,7 @@ class Invoker:
                     raise failed.final from None
         raise AssertionError  # there is at least one attempt
 
-    async def _attempt(self, spec: ToolSpec, values: BaseModel, context: ToolContext, progress: Progress) -> Any:
+    async def _attempt(self, spec: ToolSpec, values: Values, context: ToolContext, progress: Progress) -> Any:
         before = _cancellations()
         progress.outcome = "unknown"
         try:
@@ -100,7 +97,7 @@ class Invoker:
             raise asyncio.CancelledError
         return result
 
-    async def _ended(self, spec: ToolSpec, values: BaseModel, context: ToolContext, progress: Progress) -> Any:
+    async def _ended(self, spec: ToolSpec, values: Values, context: ToolContext, progress: Progress) -> Any:
         try:
             result = await self._run(spec, spec.signature.bind(values, context), progress)
         except ToolError as problem:

@@ -7,17 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import BaseModel
-
 from agent_adapter.approval.decision import ApprovalRequest, approval_id
 from agent_adapter.approval.digest import call_digest
-from agent_adapter.arguments import validate_arguments
 from agent_adapter.causes import log_cause
 from agent_adapter.context import ToolContext
 from agent_adapter.errors import AdapterError, GuardrailBlocked
 from agent_adapter.guards import Allow, Ask, Block, Guard, InputGuard, OutputGuard, Replace
 from agent_adapter.spec import ToolSpec
-from agent_adapter.values import Json, JsonObject, dumped, plain
+from agent_adapter.values import Json, JsonObject, Values, dumped, plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +27,8 @@ class PreparedCall:
     needs_approval: bool
     reason: str | None = None
     """Why a guard wants a person to approve it."""
-    values: BaseModel = field(repr=False)
-    """The arguments as Python values."""
+    values: Values = field(repr=False)
+    """The arguments as Python values, a copy of their own."""
 
     def digest(self, context: ToolContext) -> str:
         """What a permission for this call is bound to."""
@@ -69,7 +66,7 @@ async def prepare_call(
     spec: ToolSpec, raw: Any, context: ToolContext, *, guards: Sequence[Guard], limit: Callable[[], None]
 ) -> PreparedCall:
     """Validate, guard, limit, judge, in this order. Raises the errors that the model reads."""
-    values, arguments = validate_arguments(spec.name, spec.arguments, raw)
+    values, arguments = spec.read(raw)
     reason: str | None = None
     for guard in (*guards, *spec.guards):
         if isinstance(guard, InputGuard):
@@ -77,7 +74,7 @@ async def prepare_call(
                 case Allow():
                     pass
                 case Replace(value):
-                    values, arguments = validate_arguments(spec.name, spec.arguments, value)
+                    values, arguments = spec.read(value)
                 case Ask(why):
                     reason = reason or why
                 case Block(why):

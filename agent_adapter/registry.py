@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from typing import Any, TypeVar, overload
 
 from agent_adapter.errors import ToolUsageError
+from agent_adapter.schema.names import LEGAL, is_reserved
 from agent_adapter.spec import ToolSpec
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-RESERVED_NAMES = frozenset(
-    {
-        "code_execution",
-        "enterprise_web_search",
-        "exit_loop",
-        "finish_task",
-        "google_maps",
-        "google_search",
-        "google_search_agent",
-        "load_artifacts",
-        "load_memory",
-        "preload_memory",
-        "request_confirmation",
-        "request_input",
-        "set_model_response",
-        "transfer_to_agent",
-        "url_context",
-    }
-)
-"""Names that agent frameworks give a meaning of their own."""
-RESERVED_PREFIXES = ("adk_", "aa_")
-
 _OPTIONS = frozenset(field.name for field in fields(ToolSpec) if field.init) - {"function"}
-_LEGAL = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 
 
 class ToolRegistry:
@@ -105,12 +82,12 @@ class ToolRegistry:
 
 def check_name(name: str) -> None:
     """Refuse a tool name that a model API or a framework cannot take. Raises ToolUsageError."""
-    if not _LEGAL.fullmatch(name):
+    if not LEGAL.fullmatch(name):
         msg = (
             f"Tool name {name!r} is not legal. Use a letter or underscore first, then letters, digits, '_', '.' or "
             "'-', at most 64 characters in all; give it with name='…'."
         )
         raise ToolUsageError(msg)
-    if name in RESERVED_NAMES or name.startswith(RESERVED_PREFIXES):
+    if is_reserved(name):
         msg = f'Tool name {name!r} is reserved by agent frameworks. Give the tool another with name="…".'
         raise ToolUsageError(msg)

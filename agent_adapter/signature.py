@@ -6,7 +6,7 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -16,8 +16,10 @@ from pydantic_core import PydanticSerializationError
 
 from agent_adapter.context import ToolContext
 from agent_adapter.errors import ToolUsageError
+from agent_adapter.values import Values
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_NOT_BY_NAME = (*_VARIADIC, inspect.Parameter.POSITIONAL_ONLY)
 
 
 class _DerivedArguments(BaseModel):
@@ -28,17 +30,20 @@ class _DerivedArguments(BaseModel):
 class Signature:
     """How a function is called with validated arguments."""
 
-    model: type[BaseModel]
+    model: type[BaseModel] | None
+    """None: the arguments are described by a JSON Schema."""
     context_parameter: str | None
     model_parameter: str | None
-    """The parameter that takes the whole model; None: one keyword per field."""
+    """The parameter that takes the whole model or object; None: one keyword per field."""
     keywords: tuple[tuple[str, str], ...]
     """Parameter name and model field, one pair per field."""
 
-    def bind(self, values: BaseModel, context: ToolContext) -> dict[str, Any]:
+    def bind(self, values: Values, context: ToolContext) -> dict[str, Any]:
         """The keyword arguments of one call."""
         if self.model_parameter is not None:
             bound: dict[str, Any] = {self.model_parameter: values}
+        elif isinstance(values, dict):
+            bound = dict(values)
         else:
             bound = {parameter: getattr(values, field) for parameter, field in self.keywords}
         if self.context_parameter is not None:
@@ -59,6 +64,30 @@ def signature_of(tool: str, function: Callable[..., Any], model: type[BaseModel]
     derived = _derive(tool, own)
     _check_defaults(tool, derived)
     return Signature(derived, context, None, _keywords(derived))
+
+
+def signature_of_object(tool: str, function: Callable[..., Any]) -> Signature:
+    """Read a function whose arguments are described by a JSON Schema: it takes one object, or any keywords.
+
+    Raises ToolUsageError for any other function.
+    """
+    parameters = _parameters(tool, function, known={})
+    context = _context_parameter(tool, parameters)
+    own = [parameter for parameter in parameters if parameter.name != context]
+    if len(own) == 1 and own[0].kind is inspect.Parameter.VAR_KEYWORD:
+        return Signature(None, context, None, ())
+    if len(own) == 1 and own[0].kind not in _NOT_BY_NAME and _takes_object(own[0].annotation):
+        return Signature(None, context, own[0].name, ())
+    msg = (
+        f"Tool {tool!r}: its arguments are described by a JSON Schema, so its function takes them as one "
+        "parameter annotated dict, or as **keywords; and a ToolContext if it likes."
+    )
+    raise ToolUsageError(msg)
+
+
+def _takes_object(annotation: Any) -> bool:
+    kind = typing.get_origin(annotation) or annotation
+    return kind in (inspect.Parameter.empty, Any, dict, Mapping)
 
 
 def _parameters(tool: str, function: Callable[..., Any], known: dict[str, Any]) -> list[inspect.Parameter]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -18,8 +18,9 @@ from agent_adapter.causes import log_cause
 from agent_adapter.context import ToolContext
 from agent_adapter.errors import ToolUsageError
 from agent_adapter.guards import Guard
-from agent_adapter.signature import Signature, signature_of
-from agent_adapter.values import JsonObject, plain
+from agent_adapter.schema.checked import CheckedSchema
+from agent_adapter.signature import Signature, signature_of, signature_of_object
+from agent_adapter.values import JsonObject, Values, plain
 
 Effect = Literal["read", "write"]
 ConfirmRule = Callable[[JsonObject, ToolContext], bool | Awaitable[bool]]
@@ -46,8 +47,11 @@ class ToolSpec:
     function: Callable[..., Any]
     description: str = ""
     """Default: the function's docstring."""
-    arguments: type[BaseModel] = _FromSignature
-    """Default: derived from the function's parameters, without the ToolContext; extras are refused."""
+    arguments: type[BaseModel] | Mapping[str, Any] = _FromSignature
+    """Default: derived from the function's parameters, without the ToolContext; extras are refused.
+
+    A JSON Schema: the function takes one dict, or **keywords, as they were sent; what it says of extras holds.
+    """
     effect: Effect = "write"
     confirm: bool | ConfirmRule = False
     idempotent: bool = False
@@ -64,6 +68,7 @@ class ToolSpec:
     """One line for the person who approves, without secrets; at most 200 characters are shown."""
     expires: Expires = None
 
+    _schema: CheckedSchema | None = field(init=False, repr=False, default=None)
     signature: Signature = field(init=False, repr=False)
     """How the function is called."""
     fingerprint: str = field(init=False, repr=False)
@@ -74,11 +79,7 @@ class ToolSpec:
             raise self._wrong(f"its function is of type {type(self.function).__name__}", "Pass a function.")
         self._set("name", self.name or _name_of(self.function))
         self._set("description", self.description or inspect.getdoc(self.function) or "")
-        if not (inspect.isclass(self.arguments) and BaseModel in self.arguments.__mro__):
-            raise self._wrong("its arguments are no pydantic model", "Pass a subclass of pydantic.BaseModel.")
-        model = None if self.arguments is _FromSignature else self.arguments
-        self._set("signature", signature_of(self.name, self.function, model))
-        self._set("arguments", self.signature.model)
+        self._read_arguments()
         self._set("guards", tuple(self.guards))
         if self.export is not None:
             self._set("export", frozenset([self.export] if isinstance(self.export, str) else self.export))
@@ -88,7 +89,10 @@ class ToolSpec:
     @cached_property
     def parameters(self) -> JsonObject:
         """JSON Schema of the arguments."""
-        return self.arguments.model_json_schema()
+        if self._schema is not None:
+            return self._schema.schema
+        assert self.signature.model is not None
+        return self.signature.model.model_json_schema()
 
     @property
     def context_parameter(self) -> str | None:
@@ -116,7 +120,15 @@ class ToolSpec:
 
     def validate(self, raw: Any) -> JsonObject:
         """The arguments as JSON object, defaults included. Raises ToolArgsInvalid; runs nothing."""
-        return validate_arguments(self.name, self.arguments, raw)[1]
+        return self.read(raw)[1]
+
+    def read(self, raw: Any) -> tuple[Values, JsonObject]:
+        """The arguments as the function takes them, and as `validate` gives them."""
+        if self._schema is None:
+            assert self.signature.model is not None
+            return validate_arguments(self.name, self.signature.model, raw)
+        arguments = self._schema.check(self.name, raw)
+        return plain(arguments), arguments
 
     def summary_of(self, arguments: JsonObject) -> str | None:
         """The line for the person who approves; None where there is none or its function fails."""
@@ -131,6 +143,18 @@ class ToolSpec:
             return None
         line = " ".join(summary.encode("utf-8", "replace").decode().split())
         return line if len(line) <= MAX_SUMMARY else line[: MAX_SUMMARY - 1] + "…"
+
+    def _read_arguments(self) -> None:
+        if isinstance(self.arguments, Mapping):
+            self._set("_schema", CheckedSchema(self.name, self.arguments))
+            self._set("signature", signature_of_object(self.name, self.function))
+            return
+        if not (inspect.isclass(self.arguments) and BaseModel in self.arguments.__mro__):
+            way_out = "Pass a subclass of pydantic.BaseModel, or a JSON Schema as a dict."
+            raise self._wrong("its arguments are no pydantic model and no JSON Schema", way_out)
+        model = None if self.arguments is _FromSignature else self.arguments
+        self._set("signature", signature_of(self.name, self.function, model))
+        self._set("arguments", self.signature.model)
 
     def _check(self) -> None:
         if self.effect not in ("read", "write"):

@@ -17,6 +17,8 @@ from pydantic import BaseModel
 Json = Any
 """None, bool, int, float, str, a list of Json, or a dict of str to Json."""
 JsonObject = dict[str, Any]
+Values = BaseModel | JsonObject
+"""Validated arguments as a tool's function takes them: a model, or what came where a JSON Schema describes them."""
 
 MAX_DEPTH = 64
 _BIGGEST_INT = 2**53 - 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -133,7 +134,7 @@ async def test_nothing_of_it_remains_and_everything_else_does(
 ) -> None:
     kind, secret = found
     text, clean = f"{before} {secret} {after}", f"{before} [{kind}] {after}"
-    shapes: dict[str, Any] = {
+    shapes: dict[str, Callable[[str], Any]] = {
         "text": lambda text: text,
         "list": lambda text: [before, text, None, 5],
         "value": lambda text: {"a": text, "b": after},

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 from google.adk.tools import BaseTool, ToolContext
 from google.genai import types
 
 from agent_adapter.approval.pause import PausedCall
-from agent_adapter.errors import ModelError
+from agent_adapter.causes import log_cause
+from agent_adapter.errors import ModelError, ToolSchemaError
 from agent_adapter.executor import Executor, PreparedCall
 from agent_adapter.integrations.adk.confirmations import permission_of
 from agent_adapter.integrations.adk.context import bind_context, repeatable_key
 from agent_adapter.integrations.adk.hosted import has_outcome, is_hosted, outcome, pause
+from agent_adapter.integrations.adk.wire import fit_for_the_wire
 from agent_adapter.registry import ToolRegistry
 from agent_adapter.schema.gemini import to_gemini_parameters
 from agent_adapter.spec import ToolSpec
@@ -27,16 +28,13 @@ class AdapterTool(BaseTool):
         super().__init__(name=spec.name, description=spec.description or spec.name)
         self.spec = spec
         self.executor = executor
+        schema = types.Schema.model_validate(to_gemini_parameters(spec.parameters, tool=spec.name))
+        self._declaration = types.FunctionDeclaration(name=self.name, description=self.description, parameters=schema)
 
     @property
     def may_pause(self) -> bool:
         """Whether a call may need a person or must run outside its turn; guards may ask for a person, too."""
         return self.spec.may_pause or bool(self.spec.guards or self.executor.guards)
-
-    @cached_property
-    def _declaration(self) -> types.FunctionDeclaration:
-        schema = types.Schema.model_validate(to_gemini_parameters(self.spec.arguments, tool=self.name))
-        return types.FunctionDeclaration(name=self.name, description=self.description, parameters=schema)
 
     def _get_declaration(self) -> types.FunctionDeclaration:
         return self._declaration.model_copy(deep=True)  # ADK and callbacks change what they are given
@@ -54,8 +52,8 @@ class AdapterTool(BaseTool):
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> Any:
         try:
             if is_hosted():
-                return await self._run_hosted(args, tool_context)
-            return await self._run_plain(args, tool_context)
+                return fit_for_the_wire(await self._run_hosted(args, tool_context))
+            return fit_for_the_wire(await self._run_plain(args, tool_context))
         except ModelError as error:
             return error.as_result()
 
@@ -100,14 +98,24 @@ def adk_tool(spec: ToolSpec, *, executor: Executor | None = None) -> BaseTool:
     """One ADK tool that runs `spec` through the executor.
 
     Model-facing errors come back as `{"error": {"kind", "message"}}`; all others propagate.
+    Raises ToolSchemaError where no model can be shown what it takes.
     """
     return AdapterTool(spec, executor or Executor(_registry_of(spec)))
 
 
 def adk_tools(registry: ToolRegistry, *, executor: Executor | None = None) -> list[BaseTool]:
-    """One ADK tool for each tool of the registry that is exported to `adk`, in the registry's order."""
+    """One ADK tool for each tool of the registry that is exported to `adk`, in the registry's order.
+
+    One that no model can be shown is left out, and its ToolSchemaError is logged: the others still work.
+    """
     shared = executor or Executor(registry)
-    return [adk_tool(spec, executor=shared) for spec in registry.exported_to("adk")]
+    made: list[BaseTool] = []
+    for spec in registry.exported_to("adk"):
+        try:
+            made.append(adk_tool(spec, executor=shared))
+        except ToolSchemaError as problem:
+            log_cause("tool.left_out", problem, tool=spec.name)
+    return made
 
 
 def _registry_of(spec: ToolSpec) -> ToolRegistry:
