@@ -62,8 +62,9 @@ class WorkerProcess:
         self.said += rest
         return self._process.returncode
 
-    def guests(self) -> list[int]:
-        return [int(pid) for pid in re.findall(r"guest\.started +guest=(\d+)", self.said)]
+    def processes(self) -> list[int]:
+        """The guests, and the server that forked them."""
+        return [int(pid) for pid in re.findall(r"(?:guest|fork-server)\.started +(?:guest|pid)=(\d+)", self.said)]
 
 
 @pytest.fixture
@@ -80,8 +81,8 @@ async def test_a_signal_ends_the_worker_and_every_process_of_it(
     await worker.says("worker.ready")
     worker.send(number)
     assert await worker.ended() == 0, worker.said
-    assert len(worker.guests()) >= 2
-    assert not any(exists(pid) for pid in worker.guests())
+    assert len(worker.processes()) >= 3
+    assert not any(exists(pid) for pid in worker.processes())
 
 
 async def test_a_signal_during_the_start_ends_it_too(make_project: MakeProject, address: str) -> None:
@@ -95,12 +96,12 @@ async def test_a_signal_during_the_start_ends_it_too(make_project: MakeProject, 
     assert not any(exists(pid) for pid in pids)
 
 
-async def test_a_killed_worker_leaves_no_guest(make_project: MakeProject, address: str) -> None:
+async def test_a_killed_worker_leaves_no_process(make_project: MakeProject, address: str) -> None:
     worker = WorkerProcess("--project", str(make_project({"agent.py": AGENT})), address=address)
     await worker.says("worker.ready")
     worker.send(signal.SIGKILL)
     await worker.ended()
-    await until(lambda: not any(exists(pid) for pid in worker.guests()))
+    await until(lambda: not any(exists(pid) for pid in worker.processes()))
 
 
 async def test_a_project_is_required(address: str) -> None:
