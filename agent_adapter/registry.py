@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from agent_adapter.errors import ToolUsageError
 from agent_adapter.schema.names import LEGAL, is_reserved
 from agent_adapter.spec import ToolSpec
+
+if TYPE_CHECKING:
+    from agent_adapter.guards import Guard
+    from agent_adapter.mcp import McpTools
+    from agent_adapter.spec import ConfirmRule
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -56,6 +61,47 @@ class ToolRegistry:
             return function
 
         return add if function is None else add(function)
+
+    def add_mcp(
+        self,
+        server: str | Sequence[str],
+        *,
+        prefix: str = "",
+        include: Collection[str] | None = None,
+        trust: bool = True,
+        confirm: bool | ConfirmRule | None = None,
+        guards: Sequence[Guard] = (),
+        options: Mapping[str, Mapping[str, Any]] | None = None,
+        headers: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        timeout: float = 30.0,
+    ) -> McpTools:
+        """Add the tools of an MCP server: `https://…` for streamable HTTP, or a command as a list of its words (stdio).
+
+        The server is asked now, at most `timeout` seconds; the connection for calls is opened when the first is made.
+        Names become legal ones, after `prefix`. Hints of the server say what reads and what may be repeated; what it
+        does not call harmless needs approval. `trust=False` takes no hint: everything is a write that needs approval.
+        `confirm` and `guards` are for all its tools, `options` for single ones by the server's name for them (fields of
+        ToolSpec). A tool that cannot be added is logged and stands in `refused`; the others are added.
+        Raises ToolUsageError where the server does not answer, or has no tool of that name.
+        """
+        from agent_adapter.mcp import add_mcp  # noqa: PLC0415 - needs an extra
+
+        return add_mcp(
+            self,
+            server,
+            prefix=prefix,
+            include=include,
+            trust=trust,
+            confirm=confirm,
+            guards=guards,
+            options=options,
+            headers=headers,
+            env=env,
+            cwd=cwd,
+            timeout=timeout,
+        )
 
     def exported_to(self, integration: str) -> list[ToolSpec]:
         """The tools that the integration of this name may see, in order."""
