@@ -36,7 +36,6 @@ from agentvisor.adk import runner
 NEEDED = (
     "uvloop",
     "anyio._backends._asyncio",
-    "httpcore",
     "google.adk.agents",
     "google.adk.apps.compaction",
     "google.adk.flows.llm_flows.auto_flow",
@@ -47,7 +46,7 @@ NEEDED = (
     "agent_adapter.integrations.adk",
     "agentvisor.adk.guest",
 )
-"""What every guest imports, sooner or later."""
+"""What every guest imports, sooner or later. No name that a project may give to a module of its own comes with it."""
 
 READY = b"r"
 _CHANNEL = 3

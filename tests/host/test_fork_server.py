@@ -41,6 +41,7 @@ facts = {
     "folder": os.getcwd(),
     "arguments": [word for word in sys.argv if not word.isdigit()],
     "path": sys.path,
+    "modules": sorted({name.partition(".")[0] for name in sys.modules if not name.startswith(("uvloop", "_cython"))}),
     "main": sys.modules["__main__"].__spec__.name,
     "descriptors": descriptors(),
     "inheritable": [fd for fd in range(3, 64) if Path(f"/proc/self/fd/{fd}").exists() and os.get_inheritable(fd)],
