@@ -2,9 +2,10 @@
 #
 #   make demo     one thread, one approval, on a real Temporal dev server
 #   make test     formatting, lint, types, import contracts, then every test
+#   make bench    measure beside Temporal's ADK plugin and a bare workflow: benchmarks/README.md; ARGS='history' one part
 #   make worker   a worker for PROJECT, with a dev server unless TEMPORAL_ADDRESS answers; no key: SCRIPT is the model
 #
-# PYTHON=/path/to/python chooses the interpreter of the environment; ARGS='...' goes to pytest.
+# PYTHON=/path/to/python chooses the interpreter of the environment; ARGS='...' goes to pytest or to the benchmarks.
 
 UV_VERSION := 0.13.9
 UV := .uv/bin/uv
@@ -18,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE VIRTUAL_ENV PYTHONHOME UV_PYTHON UV_PROJECT UV_
 export UV_PROJECT_ENVIRONMENT := .venv
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help env demo worker lint format test clean
+.PHONY: help env demo worker bench lint format test clean
 .DEFAULT_GOAL := help
 
 help:
@@ -68,6 +69,11 @@ worker: env
 		set -- $(BIN)/python -m agentvisor.local_gemini --script "$(SCRIPT)" -- "$$@"; \
 	fi; \
 	exec "$$@"
+
+# The group has what is compared with; uv takes it away again with the next change of the environment.
+bench: env
+	@$(UV) sync --locked --quiet --group bench
+	@$(BIN)/python -m benchmarks $(ARGS)
 
 lint: env
 	@status=0; \

@@ -1,0 +1,106 @@
+"""Long conversations: what is kept of each turn, and the CPU that replaying it takes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from statistics import median
+
+from temporalio.client import WorkflowHistory
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.worker import Replayer
+
+from benchmarks.executions import Kept, chain, kept
+from benchmarks.peers import PLUGIN, PRODUCT_READ, PRODUCT_WRITE, Peer
+from benchmarks.process import ROOT, MeasureFailed
+from benchmarks.result import Result
+from benchmarks.stage import Stage
+from benchmarks.talk import Talk
+from workflows.thread import ThreadWorkflow
+
+TURNS, HALF = 200, 100
+_KINDS = {"read": PRODUCT_READ, "write": PRODUCT_WRITE}
+
+
+async def measure(stage: Stage) -> Result:
+    """Bytes and events per turn after 200 turns and after 100; replays."""
+    result = Result()
+    async with stage.product(), stage.plugin():
+        peers = [*_KINDS.values(), PLUGIN]
+        talks, halves, wholes = zip(*await asyncio.gather(*(_grown(stage, peer) for peer in peers)), strict=True)
+    for kind, half, whole in zip([*_KINDS, "plugin"], halves, wholes, strict=True):
+        _note(result, stage, kind, half, whole)
+    histories = [history for talk in talks[:2] for history in await chain(stage.client, talk.id)]
+    await _replays(result, stage, histories)
+    (history,) = await chain(stage.client, talks[2].id)
+    seconds = await _plugin_replay(stage, history)
+    stage.say(f"replay of the plugin's {len(history.events)} events: {seconds:.1f} s of CPU")
+    result.number("plugin_replay_cpu_s_200_turns", seconds)
+    return result
+
+
+async def _grown(stage: Stage, peer: Peer) -> tuple[Talk, Kept, Kept]:
+    """A conversation, and what was kept of it half-way and at its end."""
+    talk = await peer.begin(stage)
+    seen: list[Kept] = []
+    for first, last in ((0, stage.size(HALF, 3)), (stage.size(HALF, 3), stage.size(TURNS, 6))):
+        for number in range(first, last):
+            await peer.turn(talk, number)
+        seen.append(await kept(stage.client, talk.id, stage.store))
+        stage.say(f"{peer.name}: {last} turns, {seen[-1]}")
+    half, whole = seen
+    return talk, half, whole
+
+
+def _note(result: Result, stage: Stage, kind: str, half: Kept, whole: Kept) -> None:
+    turns, half_turns = stage.size(TURNS, 6), stage.size(HALF, 3)
+    if kind == "plugin":
+        result.number("plugin_history_bytes_per_turn_200", whole.bytes / turns)
+        result.number("plugin_history_bytes_per_turn_100", half.bytes / half_turns)
+        result.number("plugin_history_events_per_turn", whole.events / turns)
+        return
+    result.number(f"history_bytes_per_turn_{kind}_200", whole.bytes / turns)
+    result.number(f"history_bytes_per_turn_{kind}_100", half.bytes / half_turns)
+    result.number(f"history_events_per_turn_{kind}", whole.events / turns)
+    result.spread(
+        f"history_{kind}",
+        {
+            "executions": whole.executions,
+            "event_bytes": whole.event_bytes,
+            "store_bytes": whole.store_bytes,
+            "history_size_bytes": whole.server_bytes,
+        },
+    )
+
+
+async def _replays(result: Result, stage: Stage, histories: list[WorkflowHistory]) -> None:
+    """The largest execution, in the sandbox. The smallest goes first: what is imported once does not count."""
+    replayer = Replayer(workflows=[ThreadWorkflow], data_converter=pydantic_data_converter)
+    by_size = sorted(histories, key=lambda history: sum(event.ByteSize() for event in history.events))
+    await replayer.replay_workflow(by_size[0])
+    seconds: list[float] = []
+    for _ in range(3):
+        began = time.process_time()
+        await replayer.replay_workflow(by_size[-1])
+        seconds.append(time.process_time() - began)
+    stage.say(f"replay of {len(by_size[-1].events)} events: {seconds} s of CPU")
+    result.number("replay_cpu_s_largest_history", median(seconds), seconds)
+
+
+async def _plugin_replay(stage: Stage, history: WorkflowHistory) -> float:
+    """In a process of its own: ours stays without ADK."""
+    file = stage.folder / "plugin-history.json"
+    file.write_text(json.dumps(history.to_json_dict()))
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, *stage.plugin_command, "--replay", str(file)),
+        cwd=ROOT,
+        env=stage.environment(),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    if process.returncode:
+        raise MeasureFailed(f"The plugin's history does not replay: {err.decode()[-500:]}")
+    return float(out)

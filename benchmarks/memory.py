@@ -1,0 +1,57 @@
+"""What idle guests weigh, and what idle threads add to the worker."""
+
+from __future__ import annotations
+
+import asyncio
+from statistics import median
+
+from benchmarks.peers import PRODUCT_READ
+from benchmarks.process import WorkerProcess, pss_mb
+from benchmarks.result import Result
+from benchmarks.stage import Stage
+from benchmarks.throughput import GUESTS
+
+THREADS, CACHED = 1000, 200
+_AT_ONCE = 40
+_WARM = 40
+
+
+async def measure(stage: Stage) -> Result:
+    """MiB of proportional set size: what processes share is divided among them."""
+    result = Result()
+    async with stage.product(max_cached_threads=str(CACHED)) as product:
+        await product.settled(GUESTS)
+        await _threads(stage, _WARM)
+        await product.settled(GUESTS)
+        guests = [pss_mb(pid) for pid in product.guests()]
+        result.number("idle_guest_pss_mb", max(guests), guests)
+        result.number("idle_processes_pss_mb", _weight(product))
+        before, below = pss_mb(product.pid), _below(product)
+        await _threads(stage, stage.size(THREADS, 100))
+        await product.settled(GUESTS)
+        after = pss_mb(product.pid)
+        thousands = stage.size(THREADS, 100) / 1000
+        result.number("worker_mb_per_1000_idle_threads", (after - before) / thousands, [before, after])
+        result.number("guests_mb_per_1000_idle_threads", (_below(product) - below) / thousands)
+        stage.say(f"guests {median(guests):.0f} MiB each; worker {before:.0f} MiB, then {after:.0f}")
+    return result
+
+
+async def _threads(stage: Stage, count: int) -> None:
+    """So many threads with one run each, which then stay idle."""
+    free = asyncio.Semaphore(_AT_ONCE)
+
+    async def one() -> None:
+        async with free:
+            talk = await PRODUCT_READ.begin(stage)
+            await PRODUCT_READ.turn_among_many(stage, talk, 0)
+
+    await asyncio.gather(*(one() for _ in range(count)))
+
+
+def _weight(product: WorkerProcess) -> float:
+    return pss_mb(product.pid) + _below(product)
+
+
+def _below(product: WorkerProcess) -> float:
+    return sum(pss_mb(pid) for pid in product.below())
