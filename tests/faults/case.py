@@ -36,7 +36,7 @@ class World:
 
 
 class Case:
-    """A run whose turn makes `parallel` calls of one tool, each with a slot of its own; without a tool it only talks."""
+    """A run whose turn makes `parallel` calls of one tool, each with a slot of its own; without a tool it talks."""
 
     def __init__(self, world: World, tool: str = "", parallel: int = 1) -> None:
         self.world, self.tool, self.parallel = world, tool, parallel
@@ -71,9 +71,10 @@ class Case:
 
     async def paused(self) -> None:
         """Wait until all calls of the turn wait for a person."""
-        async with asyncio.timeout(60):
-            while len(waiting := (await self.thread.wait(self.run_id)).interrupts) < self.parallel:
-                await asyncio.sleep(0.1)
+        await self.happened(EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED)
+        await self.happened(EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED, count=2)
+        waiting = await self.thread.interrupts()
+        assert len(waiting) == self.parallel
         self.waiting = {interrupt.arguments["slot"]: interrupt for interrupt in waiting}
 
     async def approve(self, *slots: int) -> None:
@@ -82,7 +83,7 @@ class Case:
             await self.thread.decide(self.waiting[slot].id, True, by="ben")
 
     def decide(self, *, amount: int | None = None) -> None:
-        """Send the approval of every call, with an edit where an amount is given; `to_its_end` looks what became of it."""
+        """Send the approval of every call, with an edit where an amount is given. `to_its_end` waits for its end."""
         for slot, interrupt in self.waiting.items():
             edited = None if amount is None else {"mark": self.mark, "slot": slot, "amount": amount}
             decision = self.thread.decide(interrupt.id, True, by="edith", edited_args=edited)
@@ -92,12 +93,8 @@ class Case:
 
     async def to_its_end(self) -> RunView:
         """Decide what waits and answer what nobody knows, until the run has ended."""
-        for slot, task in self.decisions.items():
-            with suppress(Refused, OperatorError):
-                receipt = await task
-                assert receipt.by == "edith"
-                self.accepted.add(slot)
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(60):
+            await self._decided()
             while (view := await self._seen()).status == "waiting":
                 for interrupt in view.interrupts:
                     with suppress(Refused, OperatorError):  # decided meanwhile, or about to be
@@ -106,6 +103,12 @@ class Case:
         self.view = view
         self.heard = self.requests()
         return view
+
+    async def _decided(self) -> None:
+        for slot, task in self.decisions.items():
+            with suppress(Refused, OperatorError):
+                assert (await task).by == "edith"
+                self.accepted.add(slot)
 
     async def _seen(self) -> RunView:
         while True:
@@ -170,15 +173,17 @@ class Case:
         """Wait until it holds of the workflow."""
         handle = self.world.client.get_workflow_handle(f"thread-{self.thread.id}")
         async with asyncio.timeout(60):
-            while not holds(await handle.describe()):
-                await asyncio.sleep(0.05)
+            while not holds(await handle.describe()):  # noqa: ASYNC110 - Temporal tells of these by no event
+                await asyncio.sleep(0.1)
 
     async def happened(self, event: EventType.ValueType, *, count: int = 1) -> None:
         """Wait for so many events of this type in the present execution."""
         handle = self.world.client.get_workflow_handle(f"thread-{self.thread.id}")
         async with asyncio.timeout(60):
-            while sum(e.event_type == event for e in (await handle.fetch_history()).events) < count:
-                await asyncio.sleep(0.05)
+            async for each in handle.fetch_history_events(wait_new_event=True):
+                count -= each.event_type == event
+                if not count:
+                    return
 
     def requests(self) -> list[Any]:
         """The requests of this thread that reached the model."""

@@ -43,7 +43,7 @@ class Host:
         """Start it and wait until it works."""
         with self._log.open("ab") as log:
             self._read = log.tell()
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # noqa: ASYNC220 - it lives on
                 self._command,
                 cwd=ROOT,
                 env=self._environment,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal
@@ -65,7 +65,7 @@ async def strike(world: World, host: Host, victim: Victim) -> dict[Key, Held]:
 
 
 @contextmanager
-def locked(store: Path) -> Iterator[None]:
+def locked(store: Path) -> Generator[None]:
     """Nobody can write to the Store meanwhile."""
     with closing(sqlite3.connect(store, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
