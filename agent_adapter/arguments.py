@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -45,15 +46,20 @@ def _object(model: type[BaseModel], raw: Any) -> JsonObject:
 
 
 def _refuse_extras(model: type[BaseModel], arguments: JsonObject) -> None:
-    known = set(model.model_fields) | {field.alias for field in model.model_fields.values()}
-    known |= {
-        field.validation_alias for field in model.model_fields.values() if isinstance(field.validation_alias, str)
-    }
+    known = _known(model)
     for name in arguments:
         if name not in known:
             problem = NotJson("is not a parameter")
             problem.path.append(name)
             raise problem
+
+
+@lru_cache(maxsize=4096)
+def _known(model: type[BaseModel]) -> frozenset[str]:
+    names = set(model.model_fields)
+    for field in model.model_fields.values():
+        names |= {alias for alias in (field.alias, field.validation_alias) if isinstance(alias, str)}
+    return frozenset(names)
 
 
 def _told(problem: ValidationError) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any, cast
 
@@ -60,18 +60,49 @@ def _copy(value: Any, depth: int, number: Callable[[float], Json], other: Callab
         msg = f"is nested more than {MAX_DEPTH} deep"
         raise NotJson(msg)
     if kind is dict:
-        return {_key(key): _step(key, item, depth, number, other) for key, item in value.items()}
+        return _copy_object(value, depth + 1, number, other)
     if kind is list or kind is tuple:
-        return [_step(index, item, depth, number, other) for index, item in enumerate(value)]
+        return _copy_list(value, depth + 1, number, other)
     return _copy(other(value), depth + 1, number, other)
 
 
-def _step(step: str | int, item: Any, depth: int, number: Callable[[float], Json], other: Callable[[Any], Any]) -> Json:
-    try:
-        return _copy(item, depth + 1, number, other)
-    except NotJson as problem:
-        problem.path.append(step)
-        raise
+def _copy_object(
+    value: dict[Any, Any], depth: int, number: Callable[[float], Json], other: Callable[[Any], Any]
+) -> JsonObject:
+    copied: JsonObject = {}
+    for key, item in value.items():
+        name = key if type(key) is str and key.isascii() else _key(key)
+        if _is_as_it_is(item):
+            copied[name] = item
+            continue
+        try:
+            copied[name] = _copy(item, depth, number, other)
+        except NotJson as problem:
+            problem.path.append(key)
+            raise
+    return copied
+
+
+def _copy_list(
+    value: Iterable[Any], depth: int, number: Callable[[float], Json], other: Callable[[Any], Any]
+) -> list[Json]:
+    copied: list[Json] = []
+    for index, item in enumerate(value):
+        if _is_as_it_is(item):
+            copied.append(item)
+            continue
+        try:
+            copied.append(_copy(item, depth, number, other))
+        except NotJson as problem:
+            problem.path.append(index)
+            raise
+    return copied
+
+
+def _is_as_it_is(item: Any) -> bool:
+    """The common leaves, which need no further look: this loop is where a call spends its time."""
+    kind = cast("type[Any]", type(item))
+    return (kind is str and item.isascii()) or item is None or kind is bool
 
 
 def _text(value: str) -> str:

@@ -40,10 +40,16 @@ def call_digest(*, thread: str, run: str, call: str, tool: str, fingerprint: str
 
 def _is_simple(value: Any) -> bool:
     kind = cast("type[Any]", type(value))
-    if kind is str or kind is bool or value is None:
+    if kind is dict:
+        for key, item in value.items():
+            if type(key) is not str or not key.isascii() or not (type(item) is str or _is_simple(item)):
+                return False
+        return True
+    if kind is list:
+        for item in value:  # noqa: SIM110 - a generator costs as much as the rest
+            if not (type(item) is str or _is_simple(item)):
+                return False
         return True
     if kind is int:
         return -_BEYOND < value < _BEYOND
-    if kind is dict:
-        return all(type(key) is str and key.isascii() and _is_simple(item) for key, item in value.items())
-    return kind is list and all(_is_simple(item) for item in value)
+    return kind is str or kind is bool or value is None
