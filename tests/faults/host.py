@@ -33,6 +33,7 @@ class Host:
             "AGENTVISOR_LEG_GUESTS": "1",
             "AGENTVISOR_TOOL_GUESTS": "1",
             "AGENTVISOR_STICKY_TIMEOUT": "1",
+            "AGENTVISOR_GRACEFUL_SHUTDOWN": "3",
             "AGENTVISOR_WORKFLOW_SANDBOX": "true",
             **environment,
         }
