@@ -20,7 +20,7 @@ from agent_adapter.integrations.adk.context import bind_context
 from agent_adapter.preparation import PreparedCall
 from agent_adapter.registry import ToolRegistry
 from agent_adapter.spec import ToolSpec
-from agent_adapter.values import plain
+from agent_adapter.values import JsonObject, plain
 
 TOKEN_KEY = "aa_token"  # noqa: S105 - the name of the field, not a secret
 CONFIRMATION = "adk_request_confirmation"
@@ -60,8 +60,11 @@ async def resolve_confirmations(
     return types.Content(role="user", parts=[types.Part(function_response=answer) for answer in answers])
 
 
-def permission_of(prepared: PreparedCall, tool_context: ToolContext) -> Permission | None:
-    """The permission that the call's confirmation proves, spent by this. None: the executor asks its own port."""
+def permission_of(prepared: PreparedCall, sent: JsonObject, tool_context: ToolContext) -> Permission | None:
+    """The permission that the call's confirmation proves, spent by this. None: the executor asks its own port.
+
+    `sent` are the validated arguments that a person saw; guards may have replaced some since.
+    """
     confirmation = tool_context.tool_confirmation
     payload: Any = confirmation.payload if confirmation and confirmation.confirmed else None
     if not isinstance(payload, dict) or set(cast("dict[str, Any]", payload)) != {TOKEN_KEY}:
@@ -74,7 +77,7 @@ def permission_of(prepared: PreparedCall, tool_context: ToolContext) -> Permissi
         call=call,
         tool=prepared.spec.name,
         fingerprint=prepared.spec.fingerprint,
-        arguments=prepared.arguments,
+        arguments=sent,
     )
     return Permission(digest=prepared.digest(bind_context(tool_context)), decision=decision) if decision else None
 

@@ -61,7 +61,7 @@ class AdapterTool(BaseTool):
         context = bind_context(tool_context)
         if tool_context.tool_confirmation is not None:
             prepared = await self.executor.prepare(self.spec, args, context)
-            context = replace(context, permission=permission_of(prepared, tool_context))
+            context = replace(context, permission=permission_of(prepared, self.spec.validate(args), tool_context))
         return await self.executor.run_spec(self.spec, args, context)
 
     async def _run_hosted(self, args: dict[str, Any], tool_context: ToolContext) -> Any:
