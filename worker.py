@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Collection, Coroutine, Mapping, Sequ
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from activities.agent import GuestAgentActivities
+from activities.events import StoredEventActivities
 from activities.tools import GuestToolActivities
 from agentvisor.host.dev_server import PORT, DevServerError, TemporalServer, answering_or_dev_server
 from agentvisor.host.exit import leave
@@ -33,6 +35,7 @@ from agentvisor.host.guests import GuestProcesses
 from agentvisor.host.search_attributes import register_search_attributes
 from agentvisor.host.settings import Settings
 from agentvisor.host.store import Store, StoreMisconfigured, StoreTooNew
+from agentvisor.host.stored_events import StoredEvents
 from agentvisor.logs import log_to_stderr
 from agentvisor.project import Project, ProjectError, read_project
 from client.connection import Connection, connect
@@ -51,6 +54,7 @@ class RunningWorker:
     task_queue: str
     guests: Mapping[str, GuestProcesses]
     search_attributes: frozenset[str]
+    store: Store
 
 
 def build_worker(
@@ -63,14 +67,17 @@ def build_worker(
 ) -> Worker:
     """Wire every workflow and activity. `guests`: by agent name; `search_attributes`: those the namespace has."""
     queue = settings.task_queue
-    agent = GuestAgentActivities(client, guests, task_queue=queue, attributes=search_attributes)
-    tools = GuestToolActivities(client, guests, task_queue=queue, spent_calls=store.spent_calls)
+    stored = StoredEvents(store.blobs, namespace=client.namespace)
+    agent = GuestAgentActivities(client, guests, task_queue=queue, attributes=search_attributes, stored=stored)
+    tools = GuestToolActivities(client, guests, task_queue=queue, spent_calls=store.spent_calls, stored=stored)
+    events = StoredEventActivities(client, stored, task_queue=queue)
     throttle = timedelta(seconds=settings.heartbeat_throttle)
     return Worker(
         client,
         task_queue=queue,
+        build_id=_build_id(),
         workflows=[ThreadWorkflow],
-        activities=[agent.run_agent, tools.run_tool, tools.check_args, tools.probe_tool],
+        activities=[agent.run_agent, tools.run_tool, tools.check_args, tools.probe_tool, events.keep_events],
         workflow_runner=SandboxedWorkflowRunner() if settings.workflow_sandbox else UnsandboxedWorkflowRunner(),
         max_concurrent_activities=settings.max_activities,
         max_concurrent_workflow_tasks=settings.max_workflow_tasks,
@@ -80,6 +87,14 @@ def build_worker(
         default_heartbeat_throttle_interval=throttle,
         graceful_shutdown_timeout=timedelta(seconds=settings.graceful_shutdown),
     )
+
+
+def _build_id() -> str:
+    """What history says of the code, in every second event: the version, shorter than Temporal's own hash."""
+    try:
+        return version("agentvisor-temporal")
+    except PackageNotFoundError:
+        return "source"
 
 
 @asynccontextmanager
@@ -110,7 +125,7 @@ async def running_worker(
         routes = _routes(guests)
         store = await stack.enter_async_context(Store.open(settings.store))
         await stack.enter_async_context(build_worker(client, settings, routes, store, search_attributes=attributes))
-        yield RunningWorker(settings.task_queue, routes, attributes)
+        yield RunningWorker(settings.task_queue, routes, attributes, store)
 
 
 def _routes(guests: Mapping[str, GuestProcesses]) -> dict[str, GuestProcesses]:

@@ -12,6 +12,7 @@ from activities.leg import Leg
 from activities.questions import AskedThreads
 from activities.thread_session import ThreadSession
 from agentvisor.host.guests import GuestProcesses
+from agentvisor.host.stored_events import StoredEvents
 from workflows.messages import WAITING_ATTRIBUTES, Failed, LegResult, RunAgent
 from workflows.ports import AgentActivities
 
@@ -23,10 +24,17 @@ class GuestAgentActivities(AgentActivities):
     """
 
     def __init__(
-        self, client: Client, projects: Mapping[str, GuestProcesses], *, task_queue: str, attributes: Collection[str]
+        self,
+        client: Client,
+        projects: Mapping[str, GuestProcesses],
+        *,
+        task_queue: str,
+        attributes: Collection[str],
+        stored: StoredEvents,
     ) -> None:
         self._projects = projects
         self._threads = AskedThreads(client, task_queue=task_queue)
+        self._stored = stored
         self._attributes = tuple(sorted(WAITING_ATTRIBUTES & set(attributes)))
 
     @activity.defn
@@ -35,7 +43,7 @@ class GuestAgentActivities(AgentActivities):
         guests = self._projects.get(leg.agent)
         if guests is None:
             return LegResult(outcome=_unknown_agent(leg.agent, self._projects))
-        return await Leg(leg, guests, ThreadSession(thread), attributes=self._attributes).run()
+        return await Leg(leg, guests, ThreadSession(thread, self._stored), attributes=self._attributes).run()
 
 
 def _unknown_agent(name: str, projects: Mapping[str, object]) -> Failed:

@@ -11,8 +11,8 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.limits import leg_limits
-from activities.payload import NotStorableError, fitting, plain, stored_bytes
-from activities.thread_session import THREAD_GONE, THREAD_UNREACHABLE, ThreadSession, leg_input
+from activities.payload import MAX_INLINE, NotStorableError, fits_the_store, fitting, plain, stored_bytes
+from activities.thread_session import STORE_UNAVAILABLE, THREAD_GONE, THREAD_UNREACHABLE, ThreadSession, leg_input
 from agentvisor.channel import Gone, JsonObject, Refused
 from agentvisor.host.guest import NoGuestError
 from agentvisor.host.guests import GuestProcesses
@@ -28,9 +28,11 @@ from agentvisor.protocol import (
     Spent,
     YieldLeg,
 )
-from workflows.events import expand, strip
+from workflows.cuts import Place, cut, large_values
+from workflows.events import expand, referring, shortened
 from workflows.messages import (
     Answered,
+    BlobRef,
     Failed,
     Handed,
     HandedOver,
@@ -48,7 +50,7 @@ MAX_DETAILS = 256 * 1024
 MAX_TEMP = 32 * 1024
 _PATIENCE = 5.0
 """Seconds a guest gets to stop a leg that is cancelled."""
-_RETRYABLE = frozenset({"internal-error", "cancelled", "project-not-loaded", THREAD_UNREACHABLE})
+_RETRYABLE = frozenset({"internal-error", "cancelled", "project-not-loaded", THREAD_UNREACHABLE, STORE_UNAVAILABLE})
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -66,8 +68,11 @@ class Leg:
         self._attributes = tuple(attributes)
         self._handed: Handed | None = None
         self._events: list[JsonObject] = []
+        self._cuts: list[dict[Place, BlobRef]] = []
+        """What of each event is in the Store, as far as events were looked at."""
         self._details = [event for event in map(as_object, activity.info().heartbeat_details) if event]
         """What the next attempt can go on from."""
+        self._keeping = asyncio.Lock()
         self._news = asyncio.Event()
         self._yielding: asyncio.Task[None] | None = None
 
@@ -77,24 +82,26 @@ class Leg:
         try:
             end = await self._asked_guest()
         except asyncio.CancelledError:
-            return self._cancelled()
+            return await self._cancelled()
         except Gone:
             text = "The process of this leg ended while it ran. Look at the worker's log for its last words."
-            return self._failed("guest-lost", text, retryable=True)
+            return await self._failed("guest-lost", text, retryable=True)
         except NoGuestError as problem:
-            return self._failed(problem.kind, str(problem), retryable=True)
+            return await self._failed(problem.kind, str(problem), retryable=True)
         except Refused as refused:
-            return self._refused(refused)
+            return await self._refused(refused)
         finally:
             for task in (*beside, self._yielding):
                 if task:
                     task.cancel()
-        return self._ended(end)
+        return await self._ended(end)
 
     async def _asked_guest(self) -> LegEnd:
         asked = self._asked
-        handed = self._handed = asked.handed or await self._session.handed(asked.base)
-        self._events = expand(self._details, handed, run_id=asked.run_id)
+        given = asked.handed or await self._session.handed(asked.base)
+        progress = await self._session.whole(expand(self._details, given, run_id=asked.run_id))
+        handed = await self._session.whole_input(given)
+        self._events, self._handed = progress, handed
         return await self._guests.ask(
             "legs",
             "leg",
@@ -126,21 +133,41 @@ class Leg:
         await asyncio.sleep(FIRST_BEAT)
         while True:
             self._news.clear()
-            self._heartbeat()
+            await self._heartbeat()
             with suppress(TimeoutError):
                 async with asyncio.timeout(BEAT):
                     await self._news.wait()
                     await asyncio.sleep(AFTER_EVENT)
 
-    def _heartbeat(self) -> None:
+    async def _heartbeat(self) -> None:
         """Say how far the leg came. What is too much for the next attempt must become a result soon."""
         if self._yielding is None and self._handed is not None:
-            details = strip(self._events, self._handed, run_id=self._asked.run_id)
+            details = await self._stripped()
             if _fits(details):
                 self._details = details
             else:
                 self._yielding = asyncio.create_task(self._yield())
         activity.heartbeat(*self._details)
+
+    async def _stripped(self) -> list[JsonObject]:
+        """The events so far as history takes them."""
+        if self._handed is None:
+            return self._details
+        async with self._keeping:
+            events = referring(self._events, self._handed)
+            for event in events[len(self._cuts) :]:
+                self._cuts.append(await self._kept(event))
+        slim = [cut(event, refs) for event, refs in zip(events, self._cuts, strict=False)]
+        return shortened(slim, self._handed, run_id=self._asked.run_id)
+
+    async def _kept(self, event: JsonObject) -> dict[Place, BlobRef]:
+        """Put what makes the event large into the Store. Without a Store it stays, as far as history can take it."""
+        try:
+            values = {place: value for place, value in large_values(event, MAX_INLINE).items() if fits_the_store(value)}
+            return await self._session.keep(values) if values else {}
+        except (Refused, ValueError) as problem:  # ValueError: it is not JSON that can be stored anywhere
+            log.warning("event.not-kept", thread=self._thread_id, run=self._asked.run_id, reason=type(problem).__name__)
+            return {}
 
     async def _yield_when_worker_ends(self) -> None:
         await activity.wait_for_worker_shutdown()
@@ -154,44 +181,46 @@ class Leg:
 
     # ---- how it ended ----------------------------------------------------------------------------------------------
 
-    def _ended(self, end: LegEnd) -> LegResult:
+    async def _ended(self, end: LegEnd) -> LegResult:
         outcome, spent = end.outcome, end.spent
         if isinstance(outcome, LegFailed):
-            return self._failed(outcome.code, outcome.message, retryable=outcome.retryable, spent=spent)
+            return await self._failed(outcome.code, outcome.message, retryable=outcome.retryable, spent=spent)
         if _temp_bytes(end.temp) > MAX_TEMP:
             text = f"The temp: state of the run has more than {MAX_TEMP} bytes. Keep big values as artifacts."
-            return self._failed("temp-state-too-large", text, retryable=False, spent=spent)
+            return await self._failed("temp-state-too-large", text, retryable=False, spent=spent)
         if isinstance(outcome, LegAnswered):
-            return self._result(Answered(), temp=end.temp, spent=spent)
+            return await self._result(Answered(), temp=end.temp, spent=spent)
         if isinstance(outcome, LegPaused):
-            return self._result(Paused(attributes=self._attributes), temp=end.temp, spent=spent)
-        return self._result(HandedOver(), temp=end.temp, spent=spent)
+            return await self._result(Paused(attributes=self._attributes), temp=end.temp, spent=spent)
+        return await self._result(HandedOver(), temp=end.temp, spent=spent)
 
-    def _cancelled(self) -> LegResult:
+    async def _cancelled(self) -> LegResult:
         why = activity.cancellation_details()
         if why and (why.paused or why.reset):
-            self._heartbeat()
+            await self._heartbeat()
             raise asyncio.CancelledError
         if why and why.worker_shutdown:
-            return self._result(HandedOver(), temp=self._asked.temp)
-        return self._result(Stopped(), temp=self._asked.temp)
+            return await self._result(HandedOver(), temp=self._asked.temp)
+        return await self._result(Stopped(), temp=self._asked.temp)
 
-    def _refused(self, refused: Refused) -> LegResult:
+    async def _refused(self, refused: Refused) -> LegResult:
         if refused.kind == THREAD_GONE:
             raise ApplicationError(refused.text, type=THREAD_GONE, non_retryable=True)
-        return self._failed(refused.kind, refused.text, retryable=refused.kind in _RETRYABLE)
+        return await self._failed(refused.kind, refused.text, retryable=refused.kind in _RETRYABLE)
 
-    def _failed(self, code: str, text: str, *, retryable: bool, spent: Spent | None = None) -> LegResult:
+    async def _failed(self, code: str, text: str, *, retryable: bool, spent: Spent | None = None) -> LegResult:
         """Let Temporal try again from the last heartbeat, or end the leg here, with the events it has."""
         attempt = activity.info().attempt
         log.warning("leg.failed", thread=self._thread_id, run=self._asked.run_id, code=code, attempt=attempt)
         if retryable and attempt < self._asked.attempts:
-            self._heartbeat()
+            await self._heartbeat()
             raise ApplicationError(plain(text), type=plain(code))
-        return self._result(Failed(code=plain(code), message=plain(text)), spent=spent)
+        return await self._result(Failed(code=plain(code), message=plain(text)), spent=spent)
 
-    def _result(self, outcome: LegOutcome, *, temp: JsonObject | None = None, spent: Spent | None = None) -> LegResult:
-        events = strip(self._events, self._handed, run_id=self._asked.run_id) if self._handed else self._details
+    async def _result(
+        self, outcome: LegOutcome, *, temp: JsonObject | None = None, spent: Spent | None = None
+    ) -> LegResult:
+        events = await self._stripped()
         count, problem = fitting(events)
         if problem:
             outcome, temp = _too_large(problem), None

@@ -9,7 +9,11 @@ import pydantic_core
 
 MIB = 1024 * 1024
 MAX_VALUE = MIB
-"""Largest single value: one event, one result of a tool."""
+"""Largest single value in history: one event, one result of a tool."""
+MAX_INLINE = 64 * 1024
+"""What is larger goes to the Store, where it can."""
+MAX_STORED = 8 * MIB
+"""Largest value in the Store: what a tool returned, or was given."""
 MAX_LEG = MIB * 3 // 2
 """All events of a leg together."""
 MAX_TEXT = 4000
@@ -35,6 +39,11 @@ def check_value(value: Any) -> int:
     if size > MAX_VALUE:
         raise NotStorableError(f"it has {size} bytes, {MAX_VALUE} are allowed")
     return size
+
+
+def fits_the_store(value: Any) -> bool:
+    """Whether a value that is too large for history may go to the Store."""
+    return stored_bytes(value) <= MAX_STORED
 
 
 def fitting(events: Sequence[Any]) -> tuple[int, str | None]:

@@ -15,15 +15,16 @@ from temporalio.exceptions import ApplicationError
 
 from activities.caller import calling_thread
 from activities.grants import Grants, UncheckedError
-from activities.payload import NotStorableError, check_value, plain
+from activities.payload import MAX_INLINE, MAX_STORED, NotStorableError, check_value, plain, stored_bytes
 from activities.questions import AskedThreads, Questions
 from activities.spending import NotSpentError, Spending
-from activities.thread_session import THREAD_UNREACHABLE, ThreadSession
+from activities.thread_session import STORE_UNAVAILABLE, THREAD_UNREACHABLE, ThreadSession
 from agent_adapter.approval.digest import digest
 from agentvisor.channel import Gone, Refused
 from agentvisor.host.guest import NoGuestError
 from agentvisor.host.guests import GuestProcesses
 from agentvisor.host.store import SpentCalls
+from agentvisor.host.stored_events import StoredEvents
 from agentvisor.protocol import (
     CallDone,
     CallEnd,
@@ -32,6 +33,7 @@ from agentvisor.protocol import (
     ProbeEnd,
     RunCall,
 )
+from workflows.cuts import Place
 from workflows.messages import (
     CheckArgs,
     CheckedArgs,
@@ -45,6 +47,7 @@ from workflows.messages import (
     ToolOutcome,
     ToolResult,
     Usage,
+    as_object,
 )
 from workflows.ports import ToolActivities
 
@@ -52,7 +55,7 @@ FIRST_BEAT, BEAT = 0.4, 1.0
 _PATIENCE = 30.0
 """Seconds a call that is cancelled gets to end truthfully."""
 _BEFORE_THE_TOOL = frozenset(
-    {"project-not-loaded", "agent-not-found", "unknown-operation", "bad-request", THREAD_UNREACHABLE}
+    {"project-not-loaded", "agent-not-found", "unknown-operation", "bad-request", THREAD_UNREACHABLE, STORE_UNAVAILABLE}
 )
 _NOT_STORED = frozenset({"not-json", "too-large", "bad-answer"})
 
@@ -64,10 +67,17 @@ class GuestToolActivities(ToolActivities):
     """Makes single calls in the tool guests of their agent's project. `projects`: by agent name."""
 
     def __init__(
-        self, client: Client, projects: Mapping[str, GuestProcesses], *, task_queue: str, spent_calls: SpentCalls
+        self,
+        client: Client,
+        projects: Mapping[str, GuestProcesses],
+        *,
+        task_queue: str,
+        spent_calls: SpentCalls,
+        stored: StoredEvents,
     ) -> None:
         self._projects = projects
         self._spent_calls = spent_calls
+        self._stored = stored
         self._threads = AskedThreads(client, task_queue=task_queue)
 
     @activity.defn
@@ -104,6 +114,7 @@ class GuestToolActivities(ToolActivities):
     # ---- making a call ---------------------------------------------------------------------------------------------
 
     async def _made(self, request: RunTool, guests: GuestProcesses, thread: Questions) -> ToolResult:
+        session = ThreadSession(thread, self._stored)
         try:
             end = await guests.ask(
                 "tools",
@@ -111,7 +122,7 @@ class GuestToolActivities(ToolActivities):
                 _call(request, thread, approved=request.grant is not None),
                 CallEnd,
                 thread_id=thread.thread_id,
-                serve={"session": ThreadSession(thread).serve},
+                serve={"session": session.serve},
                 patience=_PATIENCE,
             )
         except NoGuestError as problem:
@@ -123,7 +134,23 @@ class GuestToolActivities(ToolActivities):
         log.info(
             "tool.ended", thread=thread.thread_id, run=request.run_id, call=request.call.key, tool=request.call.tool
         )
-        return _storable(ToolResult(outcome=_outcome(end), usage=Usage.model_validate(end.spent.model_dump())))
+        outcome = await self._slim(_outcome(end), session)
+        return _storable(ToolResult(outcome=outcome, usage=Usage.model_validate(end.spent.model_dump())))
+
+    async def _slim(self, outcome: ToolOutcome, session: ThreadSession) -> ToolOutcome:
+        """A large result goes to the Store. Where that cannot have it, it stays, as far as history can take it."""
+        if not isinstance(outcome, Done):
+            return outcome
+        result = outcome.result
+        shown = as_object(result) if isinstance(result, dict) else {"result": result}  # as ADK does
+        try:
+            if not MAX_INLINE < stored_bytes(shown) <= MAX_STORED:
+                return outcome
+            (ref,) = (await session.keep({Place(0, "result"): shown})).values()
+        except (NotStorableError, Refused) as problem:
+            log.warning("result.not-kept", thread=session.thread_id, reason=type(problem).__name__)
+            return outcome
+        return outcome.model_copy(update={"result": None, "blob": ref})
 
     async def _ready_guests(self, request: RunTool | CheckArgs | ProbeTool, thread: Questions) -> GuestProcesses:
         guests = self._projects.get(request.agent)
@@ -146,7 +173,7 @@ class GuestToolActivities(ToolActivities):
                 _call(request, thread),
                 result,
                 thread_id=thread.thread_id,
-                serve={"session": ThreadSession(thread).serve},
+                serve={"session": ThreadSession(thread, self._stored).serve},
             )
             check_value(answer)
         except (NoGuestError, Refused) as problem:

@@ -56,6 +56,9 @@ class EventNote(Frame):
         if not isinstance(event.get("id"), str) or not event["id"]:
             msg = "an event has an id: a thread finds its place by it"
             raise ValueError(msg)
+        if any(key.startswith("~") for key in event):
+            msg = "a field of an event begins with '~': the host says there what it left out"
+            raise ValueError(msg)
         return event
 
 

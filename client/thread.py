@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from client.checks import built, checked_run, checked_state, payload
 from client.errors import Refused, RunNotFound, ThreadClosed
@@ -34,6 +34,19 @@ from workflows.messages import (
 
 Until = Literal["paused", "ended"]
 
+
+class Stored(Protocol):
+    """What the Store holds of sessions; `agentvisor.host.stored_events.StoredEvents` is one."""
+
+    async def older(self, thread_id: str, digest: str) -> list[JsonObject]:
+        """All events up to the end of this segment."""
+        ...
+
+    async def whole(self, thread_id: str, events: Sequence[JsonObject]) -> list[JsonObject]:
+        """The events with the values that were cut out of them."""
+        ...
+
+
 ENDED = frozenset({"success", "error", "cancelled", "timeout"})
 _AGAIN = 0.05
 
@@ -45,8 +58,9 @@ class Thread:
     no-worker within 5 s where a worker must answer.
     """
 
-    def __init__(self, execution: Execution) -> None:
+    def __init__(self, execution: Execution, *, stored: Stored | None = None) -> None:
         self.id = execution.thread_id
+        self._stored = stored
         self._execution = execution
         self._bookmark = Bookmark()
 
@@ -170,15 +184,31 @@ class Thread:
         return (await self._execution.query("session", {"state_only": True}, SessionPage)).state
 
     async def session(self, since: Position | None = None) -> AsyncGenerator[SessionPage]:
-        """The events of the session after `since`, in pages of about 512 KiB; one page at least."""
+        """The events of the session after `since`, in pages of about 512 KiB; one page at least.
+
+        Of a long thread, the older events are in the Store, and so are large values of events (see workflows.cuts):
+        `Threads(…, stored=…)` gives them here, as a page of their own; otherwise `kept` of the first page says so.
+        """
         position = since or Position()
         while True:
             request = payload(SessionRequest(since=position))
             page = await self._execution.query("session", request, SessionPage)
-            yield page
+            async for one in self._whole(page):
+                yield one
             if page.end == page.head:
                 return
             position = page.end
+
+    async def _whole(self, page: SessionPage) -> AsyncGenerator[SessionPage]:
+        if self._stored is None:
+            yield page
+            return
+        if page.kept is not None:
+            older = await self._stored.older(self.id, page.kept.digest)
+            events = tuple(await self._stored.whole(self.id, older))
+            yield SessionPage(base=Position(), end=page.kept.end, head=page.head, events=events, state=page.state)
+        events = tuple(await self._stored.whole(self.id, page.events))
+        yield page.model_copy(update={"events": events, "kept": None})
 
     async def clear(self) -> Revision:
         """Delete the events and the state of the session; the thread lives."""

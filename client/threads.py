@@ -19,19 +19,21 @@ from client.execution import Execution, workflow_id
 from client.labels import KnownAttributes
 from client.listing import ListedStatus, ListedThread, Waiting
 from client.rpc import RPC_DEADLINE, within
-from client.thread import Thread
+from client.thread import Stored, Thread
 from workflows.messages import InterruptKind, Options, StartThread
 
 
 class Threads:
     """The threads of one task queue, over a Temporal client that is connected already. Holds nothing to be closed.
 
-    A handle (`get`) reaches a thread of any task queue.
+    A handle (`get`) reaches a thread of any task queue. `stored`: the Store of the workers, for whoever reads whole
+    sessions.
     """
 
-    def __init__(self, client: Client, *, task_queue: str = "agentvisor") -> None:
+    def __init__(self, client: Client, *, task_queue: str = "agentvisor", stored: Stored | None = None) -> None:
         self._client = client
         self._task_queue = task_queue
+        self._stored = stored
         self._attributes = KnownAttributes(client)
         self._catalog = Catalog(client, self._attributes, task_queue=task_queue)
 
@@ -84,7 +86,8 @@ class Threads:
 
     def get(self, thread_id: str) -> Thread:
         """A handle. Asks nobody: whether the thread exists shows when the handle is used."""
-        return Thread(Execution(self._client, checked_thread_id(thread_id), task_queue=self._task_queue))
+        execution = Execution(self._client, checked_thread_id(thread_id), task_queue=self._task_queue)
+        return Thread(execution, stored=self._stored)
 
     async def list(
         self, *, status: ListedStatus | None = None, agent: str | None = None, limit: int = 100

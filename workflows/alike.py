@@ -11,11 +11,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+from workflows.cuts import CONFIRMATION
 from workflows.messages import JsonObject, as_object
 
 _REPEATED = ("invocationId", "author", "branch", "nodeInfo", "modelVersion")
 _GONE, _WHOLE, _ASKED = "~-", "~=", "~"
-_CONFIRMATION = "adk_request_confirmation"
 _REQUESTED = "requestedToolConfirmations"
 
 
@@ -75,7 +75,7 @@ def _asked(event: Mapping[str, Any]) -> JsonObject:
     asked: JsonObject = {}
     for part in cast("list[Any]", parts) if isinstance(parts, list) else []:
         call = as_object(as_object(part).get("functionCall"))
-        if call.get("name") == _CONFIRMATION:
+        if call.get("name") == CONFIRMATION:
             args = as_object(call.get("args"))
             confirmation = as_object(args.get("toolConfirmation"))
             id_ = as_object(args.get("originalFunctionCall")).get("id")

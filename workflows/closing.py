@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from workflows.cuts import Place, blob_in, with_marks
 from workflows.events import responses
-from workflows.messages import JsonObject, as_object
+from workflows.messages import Json, JsonObject, as_object
 from workflows.run_state import Call, CurrentRun
 
 
@@ -55,7 +56,8 @@ def _closing_event(run: CurrentRun, calls: list[Call], *, event_id: str, at: flo
         event["actions"] = given
     if calls[0].branch:
         event["branch"] = calls[0].branch
-    return event
+    blobs = {Place(n, "response"): blob_in(call.payload()) for n, call in enumerate(calls)}
+    return with_marks(event, {place: blob for place, blob in blobs.items() if blob is not None})
 
 
 def _merged(calls: list[Call], what: str) -> JsonObject:
@@ -63,6 +65,6 @@ def _merged(calls: list[Call], what: str) -> JsonObject:
 
 
 def _response_part(call: Call) -> JsonObject:
-    result = call.result()
+    result: Json = {} if blob_in(call.payload()) else call.result()
     response = as_object(result) if isinstance(result, dict) else {"result": result}
     return {"functionResponse": {"id": call.call_id, "name": call.tool, "response": response}}

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 from pydantic import TypeAdapter, ValidationError
 
 from workflows.approvals import Refused
+from workflows.cuts import CUTS
 from workflows.messages import JsonObject, as_object
 
 MAX_BYTES = 1024 * 1024
@@ -140,6 +141,9 @@ def check_events(events: Sequence[JsonObject]) -> None:
     for event in events:
         if not isinstance(event.get("id"), str) or not event["id"]:
             raise Refused("events-refused", "Every event needs an `id`, a string. Send ADK Event JSON.")
+        if CUTS in event:
+            text = f"An event has {CUTS!r}: values are missing in it. Send whole events, as ADK has them."
+            raise Refused("events-refused", text)
         check_state(as_object(as_object(event.get("actions")).get("stateDelta")), what="state of the events")
 
 

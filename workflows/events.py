@@ -4,6 +4,8 @@ History holds every user message once (the signal) and every tool result once (t
 repeat them two or three times. `strip` puts a reference in the place of a copy, `expand` puts the copy back; both are
 pure and `expand(strip(events, handed, run_id=run), handed, run_id=run) == events` for every leg.
 
+Values that are too large for history are cut out in between, see `workflows.cuts`.
+
 References: a `content` or `response` object with the key "~". An object that has this key by nature travels as
 `{"~": null, "value": …}`. The arguments of a call whose confirmation is asked for are left out there.
 """
@@ -17,10 +19,10 @@ from pydantic import ValidationError
 
 from agent_adapter.approval.pause import PAYLOAD_KEY, PausedCall
 from workflows.alike import lengthen, same, shorten
-from workflows.messages import MAX_SECONDS, MIN_SECONDS, CallAnswer, Handed, JsonObject, as_object
+from workflows.cuts import CONFIRMATION, Place, blob_of, with_marks, without_blob
+from workflows.messages import MAX_SECONDS, MIN_SECONDS, BlobRef, CallAnswer, Handed, JsonObject, as_object
 from workflows.repeats import numbered, spelled
 
-CONFIRMATION = "adk_request_confirmation"
 INPUT = "adk_request_input"
 _REF = "~"
 _MAX_RETRIES = 100
@@ -28,8 +30,18 @@ _MAX_RETRIES = 100
 
 def strip(events: Iterable[Mapping[str, Any]], handed: Handed, *, run_id: str) -> list[JsonObject]:
     """Events of one leg as they travel: what was handed in, or stands earlier in the leg, becomes a reference."""
+    return shortened(referring(events, handed), handed, run_id=run_id)
+
+
+def referring(events: Iterable[Mapping[str, Any]], handed: Handed) -> list[JsonObject]:
+    """The first half of `strip`: what was handed in becomes a reference."""
     known = _Copies(handed)
-    return numbered(shorten(known.strip(event) for event in events), _said(handed, run_id))
+    return [known.strip(event) for event in events]
+
+
+def shortened(events: Iterable[Mapping[str, Any]], handed: Handed, *, run_id: str) -> list[JsonObject]:
+    """The second half of `strip`: what the leg says again becomes a reference."""
+    return numbered(shorten(events), _said(handed, run_id))
 
 
 def expand(events: Iterable[Mapping[str, Any]], handed: Handed, *, run_id: str) -> list[JsonObject]:
@@ -68,7 +80,24 @@ class _Copies:
 
     def expand(self, event: Mapping[str, Any]) -> JsonObject:
         content = _content(event)
-        return dict(event) if content is None else {**event, "content": self._expand_content(content, event)}
+        if content is None:
+            return dict(event)
+        expanded = {**event, "content": self._expand_content(content, event)}
+        return with_marks(expanded, self._in_the_store(content))
+
+    def _in_the_store(self, content: JsonObject) -> dict[Place, BlobRef]:
+        """What this content refers to and the thread does not hold itself."""
+        references = cast("list[Any]", content[_REF]) if isinstance(content.get(_REF), list) else None
+        if references is not None:
+            found = {Place(n, "result"): self._blob(reference) for n, reference in enumerate(references)}
+        else:
+            bodies = [as_object(as_object(part.get("functionResponse")).get("response")) for part in _parts(content)]
+            found = {Place(n, "response"): self._blob(body.get(_REF)) for n, body in enumerate(bodies)}
+        return {place: blob for place, blob in found.items() if blob is not None}
+
+    def _blob(self, reference: Any) -> BlobRef | None:
+        answer = self._answers.get(reference) if isinstance(reference, str) else None
+        return None if answer is None else blob_of(answer)
 
     def _strip_content(self, content: JsonObject, event: Mapping[str, Any]) -> JsonObject:
         if event.get("author") == "user" and (reference := self._user_reference(content)):
@@ -97,7 +126,7 @@ class _Copies:
         return self._message if reference == "message" else self._answering(reference)
 
     def _answering(self, ids: Sequence[str]) -> JsonObject:
-        return answer_content(self._answers[i] for i in ids)
+        return answer_content(without_blob(self._answers[i]) for i in ids)
 
     def _strip_part(self, part: JsonObject) -> JsonObject:
         if call := as_object(part.get("functionCall")):
@@ -158,7 +187,8 @@ class _Copies:
         reference = cast("str | None", body[_REF])
         if reference is None:
             return {**response, "response": body["value"]}
-        return {**response, "response": _as_response(self._answers[reference].response["payload"]["result"])}
+        payload = self._answers[reference].response["payload"]
+        return {**response, "response": _as_response(payload.get("result", {}))}
 
 
 def _escaped(value: Any) -> JsonObject:

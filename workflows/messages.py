@@ -110,8 +110,10 @@ class Options(Message):
     approval_ttl: float | None = Field(default=7 * 86400.0, ge=MIN_SECONDS, le=MAX_SECONDS)
     """How long an approval waits before it expires; None: for ever. A tool's own value goes first."""
     limits: RunLimits = RunLimits()
-    runs_per_execution: int = Field(default=50, ge=1)
-    """Continue-as-new after so many runs."""
+    runs_per_execution: int = Field(default=200, ge=1)
+    """Continue-as-new after so many runs, ..."""
+    events_per_execution: int = Field(default=1000, ge=50)
+    """... or so many events of history: what a worker must read again that meets the thread for the first time."""
     leg_timeout: float = Field(default=3600.0, ge=MIN_SECONDS, le=MAX_SECONDS)
     leg_attempts: int = Field(default=5, ge=1, le=1000)
     tool_timeout: float = Field(default=300.0, ge=MIN_SECONDS, le=MAX_SECONDS)
@@ -305,7 +307,11 @@ class RunView(View):
     number: int = 0
     message: Json = None
     answer: str | None = None
-    """The text of the final response; None until the run ended well."""
+    """The text of the final response; None until the run ended well.
+
+    A thread that continues as new forgets the longest answers of earlier runs, more than 32 KiB together: its session
+    has them.
+    """
     error: RunError | None = None
     queued_at: str
     started_at: str | None = None
@@ -347,6 +353,23 @@ class Position(Message):
     _shows_defaults: ClassVar[bool] = True  # it costs nothing: a position at the start is left out as a whole
 
 
+class BlobRef(Message):
+    """A value of a thread in the Store: SHA-256 of its JSON text, and how many bytes that has."""
+
+    digest: str
+    size: int
+
+
+class KeptEvents(Message):
+    """The first events of a session, up to `end`, in the Store: `digest` names the last segment of them.
+
+    A segment is a blob of the thread, `{"before": digest or null, "events": [...]}`, and names the one before it.
+    """
+
+    digest: str
+    end: Position
+
+
 class SessionRequest(Message):
     """Input of the `session` query: events after `since`, at most `max_bytes` of them (one at least).
 
@@ -363,9 +386,10 @@ class SessionRequest(Message):
 class SessionPage(View):
     """Result of the `session` query.
 
-    `base` is where `events` begin: `since` where the thread knows that position, else the empty position (the asker
-    drops its copy). `end` is the position after `events`, `head` the thread's own; another page follows while they
-    differ. `state` holds the values the session had at its very beginning and, where `state_only`, the current ones.
+    `base` is where `events` begin: `since` where the thread knows that position, else the first position it holds (the
+    asker drops its copy). What comes before it is then in the Store, as `kept` says; without `kept`, nothing does.
+    `end` is the position after `events`, `head` the thread's own; another page follows while they differ. `state` holds
+    the values the session had at its very beginning and, where `state_only`, the current ones.
     `handed` is the input of the leg that is due, from the page on where `end` is `head`; while `answers_left` is not 0,
     ask again with the number of answers that have arrived.
     """
@@ -374,6 +398,7 @@ class SessionPage(View):
     end: Position
     head: Position
     events: tuple[JsonObject, ...] = ()
+    kept: KeptEvents | None = None
     state: JsonObject = {}
     handed: Handed | None = None
     answers_left: int = 0
@@ -539,10 +564,11 @@ class RunTool(Message):
 
 
 class Done(Message):
-    """The tool ran. `result` is what the model sees."""
+    """The tool ran. `result` is what the model sees; a large one is in the Store, as ADK shows it: an object."""
 
     kind: Literal["done"] = "done"
     result: Json = None
+    blob: BlobRef | None = None
     state_delta: JsonObject = {}
     artifact_delta: dict[str, int] = {}
     actions: JsonObject = {}
@@ -618,6 +644,16 @@ class Probed(Message):
 
     outcome: Literal["done", "not_done", "unknown"]
     result: Json = None
+
+
+# ---- activities: old events ----------------------------------------------------------------------------------------
+
+
+class KeepEvents(Message):
+    """Input of `keep_events`: put the events after `kept`, up to the one with the number `until`, into the Store."""
+
+    kept: KeptEvents | None = None
+    until: int
 
 
 SessionPage.model_rebuild()

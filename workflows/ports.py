@@ -9,6 +9,8 @@ from temporalio import activity
 from workflows.messages import (
     CheckArgs,
     CheckedArgs,
+    KeepEvents,
+    KeptEvents,
     LegResult,
     Probed,
     ProbeTool,
@@ -44,3 +46,12 @@ class ToolActivities(ABC):
     @abstractmethod
     async def probe_tool(self, request: ProbeTool) -> Probed:
         """Ask the tool's probe whether a call took effect. No effect of its own."""
+
+
+class EventActivities(ABC):
+    """Keep the events of long threads outside of history."""
+
+    @activity.defn
+    @abstractmethod
+    async def keep_events(self, request: KeepEvents) -> KeptEvents:
+        """Ask the thread for its oldest events and put them into the Store. To do it twice is as good as once."""

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from agent_adapter.approval.digest import call_digest
 from agent_adapter.approval.pause import PausedCall
+from workflows.cuts import BLOB
 from workflows.events import WaitingCall
 from workflows.messages import (
     CallAnswer,
@@ -162,11 +163,12 @@ class Call(BaseModel):
         """The tool ran."""
         payload = {
             "result": done.result,
+            BLOB: None if done.blob is None else done.blob.model_dump(),
             "state": done.state_delta,
             "artifacts": done.artifact_delta,
             "actions": done.actions,
         }
-        given = {name: value for name, value in payload.items() if value or name == "result"}
+        given = {name: value for name, value in payload.items() if value or (name == "result" and done.blob is None)}
         self.settle({"confirmed": True, "payload": given}, outcome="done", by=by)
 
     def settle_failed(self, failed: ToolFailed) -> None:
@@ -181,12 +183,14 @@ class Call(BaseModel):
         self.settle({"confirmed": False, "payload": {"code": code, "message": message}}, outcome=outcome, by=by)
 
     def result(self) -> Json:
-        """What the model sees of this call; None while it waits."""
+        """What the model sees of this call, or where that is (`blob`); None while it waits."""
         payload = self.payload()
         if self.kind != "tool" or self.response is None:
             return self.response
         if "result" in payload:
             return payload["result"]
+        if BLOB in payload:
+            return {BLOB: payload[BLOB]}
         return {"error": {"kind": payload.get("code"), "message": payload.get("message")}}
 
     def payload(self) -> JsonObject:
@@ -270,8 +274,9 @@ class CurrentRun(BaseModel):
 
 
 class RunRecord(BaseModel):
-    """A run that ended. Its events are first..last-1 of the log."""
+    """A run that ended. Its events are first..last-1 of the log; `answer` is kept where those are in the Store."""
 
+    answer: str | None = None
     run_id: str
     number: int
     status: RunStatus

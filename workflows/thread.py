@@ -20,12 +20,14 @@ from temporalio.exceptions import TimeoutError as ActivityTimeout
 with workflow.unsafe.imports_passed_through():
     from workflows import door
     from workflows.approvals import Refused
+    from workflows.keeping import events_to_keep
     from workflows.messages import (
         MESSAGE_INVALID,
         THREAD_ID,
         Answered,
         Failed,
         HandedOver,
+        KeepEvents,
         LegResult,
         RunAgent,
         RunError,
@@ -33,11 +35,13 @@ with workflow.unsafe.imports_passed_through():
         Stopped,
         as_object,
     )
-    from workflows.ports import AgentActivities
+    from workflows.ports import AgentActivities, EventActivities
     from workflows.run_state import CurrentRun, Ending
     from workflows.thread_calls import ThreadCalls, why
     from workflows.thread_state import ThreadState
 
+_KEEPING = timedelta(seconds=20)
+_LOOK_AGAIN = timedelta(minutes=5)
 _START = '{"agent": "shop-helper", "principal": "ana"}'
 
 
@@ -90,7 +94,17 @@ class ThreadWorkflow(ThreadCalls):
             elif run := self._thread.current or self._thread.begin_next(at=workflow.time()):
                 self._advancing = asyncio.create_task(self._advance(run))
             else:
-                await workflow.wait_condition(self._has_work)
+                await self._rest()
+
+    async def _rest(self) -> None:
+        """Until there is something to do. A thread that is full looks again from time to time."""
+        try:
+            again = _LOOK_AGAIN if self._thread.full else None
+            await workflow.wait_condition(
+                self._has_work, timeout=again, timeout_summary="before another continue-as-new"
+            )
+        except TimeoutError:
+            self._cannot_renew = False
 
     def _has_work(self) -> bool:
         return bool(self._thread.queue) or self._thread.closed_by is not None or self._renew_due()
@@ -99,19 +113,38 @@ class ThreadWorkflow(ThreadCalls):
     def _renew_due(self) -> bool:
         if self._cannot_renew:
             return False
-        enough = self._ended_here >= self._thread.options.runs_per_execution
-        return self._renew_wanted or enough or workflow.info().is_continue_as_new_suggested()
+        options, info = self._thread.options, workflow.info()
+        enough = self._ended_here >= options.runs_per_execution
+        long = info.get_current_history_length() >= options.events_per_execution
+        return self._renew_wanted or enough or long or info.is_continue_as_new_suggested()
 
     def _may_leave(self) -> bool:
         """Continue-as-new is due and nothing is at work: waiting for a person counts as idle."""
         return self._renew_due() and not self._calls and workflow.all_handlers_finished()
 
     async def _renew(self) -> None:
+        if request := events_to_keep(self._thread):
+            await self._keep_events(request)
         await workflow.wait_condition(workflow.all_handlers_finished)
         carried = self._thread.carried()
         if carried is not None:
             workflow.continue_as_new(carried)
         self._cannot_renew = True
+
+    async def _keep_events(self, request: KeepEvents) -> None:
+        """Let the Store have the older events; where it cannot, they are carried on."""
+        try:
+            kept = await workflow.execute_activity_method(
+                EventActivities.keep_events,
+                request,
+                schedule_to_close_timeout=_KEEPING,
+                retry_policy=RetryPolicy(initial_interval=timedelta(milliseconds=500), maximum_attempts=2),
+                summary="older events to the Store",
+            )
+        except ActivityError as error:
+            workflow.logger.warning("events not kept: %s", why(error))
+        else:
+            self._thread.keep_events(kept)
 
     # ---- a run
     async def _advance(self, run: CurrentRun) -> None:

@@ -20,6 +20,7 @@ from workflows.messages import (
     Handed,
     Json,
     JsonObject,
+    KeptEvents,
     LegResult,
     Options,
     Paused,
@@ -36,10 +37,16 @@ MAX_QUEUED = 1000
 MAX_QUEUED_BYTES = 1024 * 1024
 MAX_CARRIED_BYTES = 1_900_000
 """Temporal refuses a payload of 2 MiB, without telling anybody: the thread would be stuck."""
-KEPT_RECORDS = 20
-KEPT_RUN_IDS = 500
+KEPT_RECORDS = 10
+KEPT_ANSWERS = 32 * 1024
+"""Characters of all answers that a thread keeps beside its events."""
+KEPT_RUN_IDS = 250
 MAX_ERROR = 4000
 MAX_BY = 3000
+_FULL = (
+    "This thread holds as much as it can carry until the Store takes its older events. Look at the worker's log; send "
+    "it as a new run when the Store is back, or create another thread."
+)
 DELETED_STATE = "deletedState"
 """Key in an event's customMetadata: the state keys that this event deletes (ADK has no such thing)."""
 
@@ -124,7 +131,7 @@ class ThreadState(BaseModel):
         if self.closed_by is not None:
             raise Refused("thread-closed", f"The thread was closed by {self.closed_by!r}. Create another one.")
         if self.full:
-            raise Refused("thread-full", "This thread holds as much as it can carry. Create another one.")
+            raise Refused("thread-full", _FULL)
         if len(self.queue) >= MAX_QUEUED:
             raise Refused("queue-full", f"{MAX_QUEUED} runs wait already. Send it as a new run when some are done.")
         queued = QueuedRun(
@@ -354,15 +361,29 @@ class ThreadState(BaseModel):
                 "stale-revision", f"The thread is at revision {self.revision}, not {expected}. Read it again and retry."
             )
 
+    def keep_events(self, kept: KeptEvents) -> None:
+        """The Store has these events now. The answers of runs that are remembered stay here, as far as they are short.
+
+        The newest one always does.
+        """
+        left = KEPT_ANSWERS
+        for n, record in enumerate(reversed(self.records)):
+            answer = self.answer_of(record)
+            left -= len(answer or "")
+            record.answer = answer if n == 0 or left >= 0 else None
+        self.log.keep(kept)
+
     def clear(self) -> None:
         """Forget events and state; runs, decisions and the workflow stay."""
         self.log.clear()
         self.initial_state, self.state, self.later, self.full = {}, {}, [], False
-        self.records = [record.model_copy(update={"first": 0, "last": 0}) for record in self.records]
+        self.records = [record.model_copy(update={"first": 0, "last": 0, "answer": None}) for record in self.records]
         self.revision += 1
 
     def answer_of(self, record: RunRecord) -> str | None:
         """The text a finished run answered with."""
+        if record.answer is not None or record.last <= self.log.start.count:
+            return record.answer
         return answer_text(self.log.slice(record.first, record.last)) if record.status == "success" else None
 
     def _apply(self, event: Mapping[str, Any]) -> None:
@@ -394,7 +415,7 @@ class ThreadState(BaseModel):
 
 
 def _short(run_id: str) -> str:
-    return base64.b85encode(hashlib.blake2b(run_id.encode("utf-8", "replace"), digest_size=8).digest()).decode("ascii")
+    return base64.b85encode(hashlib.blake2b(run_id.encode("utf-8", "replace"), digest_size=6).digest()).decode("ascii")
 
 
 def _is_message(event: Mapping[str, Any]) -> bool:

@@ -68,6 +68,7 @@ def session_page(state: ThreadState, request: SessionRequest) -> SessionPage:
         head = state.log.end
         return SessionPage(base=head, end=head, head=head, state=state.state)
     base, events = state.log.page(request.since, request.max_bytes)
+    kept = state.log.kept if base == state.log.start != request.since else None
     count = base.count + len(events)
     end = base if not events else state.log.end.model_copy(update={"count": count, "head": events[-1]["id"]})
     handed, left = (None, 0) if end != state.log.end else _handed(state, request)
@@ -76,7 +77,8 @@ def session_page(state: ThreadState, request: SessionRequest) -> SessionPage:
         end=end,
         head=state.log.end,
         events=tuple(events),
-        state=state.initial_state if base == START else {},
+        kept=kept,
+        state=state.initial_state if base == START or kept else {},
         handed=handed,
         answers_left=left,
     )

@@ -109,7 +109,7 @@ async def test_an_agent_the_worker_does_not_have_ends_the_run_naming_those_it_ha
 
 
 async def test_a_result_that_history_cannot_hold_ends_the_run_and_leaves_the_thread_usable(hosted: Hosted) -> None:
-    hosted.gemini.script([{"calls": [call("look", size=3_000_000)]}, "Seen."], user="flood it")
+    hosted.gemini.script([{"calls": [call("look", size=20_000_000)]}, "Seen."], user="flood it")
     hosted.gemini.script(["Here."], user="after the flood")
     thread = await hosted.threads.create("shop")
     view = await hosted.ended(thread, await thread.run("flood it"))
@@ -120,8 +120,8 @@ async def test_a_result_that_history_cannot_hold_ends_the_run_and_leaves_the_thr
 
 
 async def test_a_leg_whose_progress_grows_large_hands_over(hosted: Hosted) -> None:
-    slow = {"calls": [call("look", size=150_000)], "delay": 0.7}
-    hosted.gemini.script([slow, slow, slow, slow, "Done."], user="grow it")
+    slow = [{"text": str(n) * 150_000, "calls": [call("look", size=n)], "delay": 0.7} for n in range(4)]
+    hosted.gemini.script([*slow, "Done."], user="grow it")
     view = await hosted.run("grow it")
     assert (view.status, view.answer) == ("success", "Done.")
     assert view.legs > 1

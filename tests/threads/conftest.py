@@ -24,6 +24,7 @@ from temporalio.worker import Replayer
 
 from agentvisor.host.fork_server import ForkServer
 from agentvisor.host.settings import Settings
+from agentvisor.host.stored_events import StoredEvents
 from agentvisor.local_gemini import Call, LocalGemini
 from agentvisor.project import read_project
 from client import Thread, Threads
@@ -44,7 +45,8 @@ class Scene:
         self.mark = f"m{uuid.uuid4().hex[:8]}"
         self.client = client
         self.worker = worker
-        self.threads = Threads(client, task_queue=worker.task_queue)
+        stored = StoredEvents(worker.store.blobs, namespace=client.namespace)
+        self.threads = Threads(client, task_queue=worker.task_queue, stored=stored)
         self._gemini = gemini
         self._effects = effects
         self._seen = len(gemini.requests())

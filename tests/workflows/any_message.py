@@ -25,6 +25,7 @@ _SCALARS: dict[Any, st.SearchStrategy[Any]] = {
 }
 _NAMED: dict[str, st.SearchStrategy[Any]] = {
     "run_id": st.sampled_from(["r1", "A.b_c:d-e"]),
+    "events_per_execution": st.integers(50, 5000),
     "max_bytes": st.integers(1024, 2**20),
     "edited_args": st.none(),
 }

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import time
 import zlib
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,7 @@ _PUT = text(
     "INSERT INTO agentvisor_blobs (thread, digest, size, data, stored_at) "
     "VALUES (:thread, :digest, :size, :data, :at) ON CONFLICT (thread, digest) DO NOTHING"
 )
-_GET = text("SELECT data FROM agentvisor_blobs WHERE thread = :thread AND digest = :digest")
+_GET = text("SELECT digest, data FROM agentvisor_blobs WHERE thread = :thread AND digest = :digest")
 _DELETE = text("DELETE FROM agentvisor_blobs WHERE thread = :thread")
 
 
@@ -48,28 +49,42 @@ class Blobs:
 
     async def put(self, thread: str, value: Any) -> BlobRef:
         """Keep a JSON value. The same value of the same thread is kept once. Raises BlobRefused, BlobTooLarge."""
-        ref, data = await asyncio.to_thread(_packed, value)
-        row = {"thread": thread, "digest": ref.digest, "size": ref.size, "data": data}
+        (ref,) = await self.put_all(thread, [value])
+        return ref
+
+    async def put_all(self, thread: str, values: Sequence[Any]) -> list[BlobRef]:
+        """Keep these values, as `put`; what each is kept as, in their order."""
+        packed = [await asyncio.to_thread(_packed, value) for value in values]
+        at = time.time_ns() // 1_000_000
+        rows = [
+            {"thread": thread, "digest": ref.digest, "size": ref.size, "data": data, "at": at} for ref, data in packed
+        ]
 
         async def insert(connection: AsyncConnection) -> None:
-            await connection.execute(_PUT, {**row, "at": time.time_ns() // 1_000_000})
+            for row in rows:
+                await connection.execute(_PUT, row)
 
         await self._database.run(insert, seconds=_SECONDS)
-        return ref
+        return [ref for ref, _ in packed]
 
     async def get(self, thread: str, digest: str) -> Any:
         """The value as it was put. Raises BlobNotFound, also for another thread's blob, and BlobDamaged."""
+        return (await self.get_all(thread, [digest]))[digest]
 
-        async def select(connection: AsyncConnection) -> bytes | None:
-            return (await connection.execute(_GET, {"thread": thread, "digest": digest})).scalar_one_or_none()
+    async def get_all(self, thread: str, digests: Collection[str]) -> dict[str, Any]:
+        """These values, by digest. Raises as `get`."""
+
+        async def select(connection: AsyncConnection) -> dict[str, bytes]:
+            rows = [
+                (await connection.execute(_GET, {"thread": thread, "digest": digest})).one_or_none()
+                for digest in dict.fromkeys(digests)
+            ]
+            return {row.digest: row.data for row in rows if row is not None}
 
         found = await self._database.run(select, seconds=_SECONDS)
-        if found is None:
-            raise BlobNotFound(thread, digest)
-        try:
-            return await asyncio.to_thread(_unpacked, digest, found)
-        except (ValueError, zlib.error) as problem:
-            raise BlobDamaged(thread, digest) from problem
+        if lost := set(digests) - set(found):
+            raise BlobNotFound(thread, min(lost))
+        return {digest: await _read(thread, digest, data) for digest, data in found.items()}
 
     async def delete_all(self, thread: str) -> None:
         """Delete every blob of the thread."""
@@ -78,6 +93,13 @@ class Blobs:
             await connection.execute(_DELETE, {"thread": thread})
 
         await self._database.run(delete, seconds=_SECONDS)
+
+
+async def _read(thread: str, digest: str, data: bytes) -> Any:
+    try:
+        return await asyncio.to_thread(_unpacked, digest, data)
+    except (ValueError, zlib.error) as problem:
+        raise BlobDamaged(thread, digest) from problem
 
 
 def _packed(value: Any) -> tuple[BlobRef, bytes]:

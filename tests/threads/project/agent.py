@@ -86,6 +86,19 @@ def sleep_in_thread(mark: str, seconds: float) -> dict[str, Any]:
 
 
 @registry.tool(effect="read")
+async def weigh(mark: str, size: int, sign: str = "w") -> dict[str, Any]:
+    """Read something large."""
+    return {"mark": mark, "weight": sign * size, "count": await areport(f"{mark}.weigh")}
+
+
+@registry.tool
+async def carve(mark: str, size: int) -> str:
+    """Take effect, and return something large."""
+    await areport(f"{mark}.carve")
+    return "c" * size
+
+
+@registry.tool(effect="read")
 def refuse(mark: str) -> dict[str, Any]:
     """A tool that says no."""
     raise ToolError(f"No {mark} today.")
