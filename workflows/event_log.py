@@ -50,7 +50,7 @@ class EventLog(BaseModel):
 
     def pack(self) -> None:
         """Compress what is recent; for continue-as-new. A little text is left: it is compressed with the thread."""
-        if self.is_small or not self.recent:
+        if not self.recent or (self.is_small and _encodable(self.recent)):
             return
         text = "[" + ",".join(self.recent) + "]"
         piece = zlib.compress(text.encode("utf-8", "surrogatepass"), 6)
@@ -115,6 +115,14 @@ class EventLog(BaseModel):
 
 def _text(event: Mapping[str, Any]) -> str:
     return json.dumps(event, separators=(",", ":"), ensure_ascii=False)
+
+
+def _encodable(texts: Iterable[str]) -> bool:
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _how_many(events: Sequence[Mapping[str, Any]], max_bytes: int) -> int:

@@ -47,6 +47,7 @@ class LogMachine(RuleBasedStateMachine):
         was_small = self.log.is_small
         self.log.pack()
         assert was_small or not self.log.recent
+        assert self.log.model_dump_json()
 
     @rule()
     def pack_and_carry(self) -> None:
