@@ -37,7 +37,8 @@ async def _work(address: str) -> None:
 
 async def _replay(text: str) -> None:
     history = WorkflowHistory.from_json("replayed", json.loads(text))
-    replayer = Replayer(workflows=[PluginThread], plugins=[google_adk.GoogleAdkPlugin()])
+    # Without debug mode the SDK takes a task of more than 2 s for a deadlock; the sandbox stays on.
+    replayer = Replayer(workflows=[PluginThread], plugins=[google_adk.GoogleAdkPlugin()], debug_mode=True)
     began = time.process_time()
     await replayer.replay_workflow(history)
     sys.stdout.write(f"{time.process_time() - began:.3f}\n")
