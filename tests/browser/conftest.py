@@ -11,6 +11,7 @@ import pytest_asyncio
 from selenium.webdriver import Chrome
 from temporalio.client import Client
 
+from agentvisor.host.fork_server import ForkServer
 from agentvisor.host.settings import Settings
 from agentvisor.local_gemini import LocalGemini, load_script
 from agentvisor.project import read_project
@@ -31,10 +32,12 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Generator[Chrome]:
 
 
 @pytest_asyncio.fixture(scope="module")
-async def shop(client: Client) -> AsyncGenerator[Threads]:
+async def shop(client: Client, fork_server: ForkServer) -> AsyncGenerator[Threads]:
     """Threads whose worker hosts the shop helper; its model is the local one."""
     settings = Settings(task_queue="shop", workflow_sandbox=True, leg_guests=1, graceful_shutdown=5)
     with LocalGemini(load_script(_SHOP / "shop.yaml")) as model:
         environment = {**os.environ, **model.env()}
-        async with running_worker(client, settings, [read_project(_SHOP)], environment=environment):
+        async with running_worker(
+            client, settings, [read_project(_SHOP)], environment=environment, fork_server=fork_server
+        ):
             yield Threads(client, task_queue=settings.task_queue)

@@ -15,6 +15,7 @@ import pytest_asyncio
 from temporalio.client import Client
 from temporalio.worker import Worker
 
+from agentvisor.host.fork_server import ForkServer
 from agentvisor.host.settings import Settings
 from agentvisor.local_gemini import LocalGemini, load_script
 from agentvisor.project import read_project
@@ -48,12 +49,14 @@ async def carried(client: Client, task_queue: str, threads: Threads) -> AsyncGen
 
 
 @pytest_asyncio.fixture(scope="session")
-async def shop_queue(client: Client) -> AsyncGenerator[str]:
+async def shop_queue(client: Client, fork_server: ForkServer) -> AsyncGenerator[str]:
     """The task queue of a worker that hosts the shop helper, whose model plays the example's own script."""
     settings = Settings(task_queue=f"shop-{uuid.uuid4()}", workflow_sandbox=True, leg_guests=1, graceful_shutdown=5)
     with LocalGemini(load_script(SHOP / "shop.yaml")) as model:
         environment = {**os.environ, **model.env()}
-        async with running_worker(client, settings, [read_project(SHOP)], environment=environment):
+        async with running_worker(
+            client, settings, [read_project(SHOP)], environment=environment, fork_server=fork_server
+        ):
             yield settings.task_queue
 
 

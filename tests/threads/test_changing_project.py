@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
+from agentvisor.host.fork_server import ForkServer
 from agentvisor.host.settings import Settings
 from agentvisor.local_gemini import LocalGemini
 from agentvisor.project import read_project
@@ -74,11 +75,13 @@ def store_folder(tmp_path: Path, counter: Effects) -> Path:
 
 @pytest_asyncio.fixture
 async def store_worker(
-    client: Client, model: LocalGemini, counter: Effects, store_folder: Path
+    client: Client, model: LocalGemini, counter: Effects, store_folder: Path, fork_server: ForkServer
 ) -> AsyncGenerator[RunningWorker]:
     settings = Settings(task_queue=f"store-{uuid.uuid4()}", workflow_sandbox=True, leg_guests=1, graceful_shutdown=5)
     environment = {**os.environ, **model.env(), **counter.env()}
-    async with running_worker(client, settings, [read_project(store_folder)], environment=environment) as worker:
+    async with running_worker(
+        client, settings, [read_project(store_folder)], environment=environment, fork_server=fork_server
+    ) as worker:
         yield worker
     shutil.rmtree(store_folder)
 

@@ -16,6 +16,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from agentvisor.host.dev_server import TemporalServer
+from agentvisor.host.fork_server import ForkServer
 from agentvisor.host.settings import Settings
 from agentvisor.local_gemini import LocalGemini
 from agentvisor.project import read_project
@@ -34,16 +35,20 @@ _KINDS = {
 
 async def test_threads_pause_and_finish_where_no_attribute_can_be_registered(
     client: Client,
+    *,
     temporal_server: TemporalServer,
     model: LocalGemini,
     counter: Effects,
     clerk: Path,
+    fork_server: ForkServer,
 ) -> None:
     """Every slot of the namespace is taken by somebody else; threads, approvals and listings work."""
     full = await _full_namespace(client, temporal_server)
     settings = Settings(task_queue=f"full-{uuid.uuid4()}", workflow_sandbox=True, leg_guests=1, graceful_shutdown=5)
     environment = {**os.environ, **model.env(), **counter.env()}
-    async with running_worker(full, settings, [read_project(clerk)], environment=environment) as worker:
+    async with running_worker(
+        full, settings, [read_project(clerk)], environment=environment, fork_server=fork_server
+    ) as worker:
         assert not worker.search_attributes
         scene = Scene(full, worker, model, counter)
         scene.script(scene.call("pay", amount=5), "Paid.")

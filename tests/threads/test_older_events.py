@@ -11,6 +11,7 @@ import pytest
 from pydantic import SecretStr
 from temporalio.client import Client
 
+from agentvisor.host.fork_server import ForkServer
 from agentvisor.host.settings import Settings
 from agentvisor.local_gemini import LocalGemini
 from agentvisor.project import read_project
@@ -110,7 +111,7 @@ async def test_a_thread_of_five_thousand_turns_opens_and_answers(scene: Scene) -
 
 
 async def test_without_the_store_a_thread_carries_its_events_on_and_they_go_there_later(
-    client: Client, model: LocalGemini, counter: Effects, clerk: Path, scene: Scene
+    client: Client, *, model: LocalGemini, counter: Effects, clerk: Path, scene: Scene, fork_server: ForkServer
 ) -> None:
     """The next worker has a Store again; nothing was lost meanwhile."""
     queue = f"storeless-{uuid.uuid4()}"
@@ -122,7 +123,9 @@ async def test_without_the_store_a_thread_carries_its_events_on_and_they_go_ther
         store=SecretStr("postgresql://nobody@127.0.0.1:1/none"),
     )
     environment = {**os.environ, **model.env(), **counter.env()}
-    async with running_worker(client, settings, [read_project(clerk)], environment=environment) as worker:
+    async with running_worker(
+        client, settings, [read_project(clerk)], environment=environment, fork_server=fork_server
+    ) as worker:
         without = Scene(client, worker, model, counter)
         without.script(without.call("look"), "Seen.", words="go")
         thread = await without.thread()
@@ -131,7 +134,9 @@ async def test_without_the_store_a_thread_carries_its_events_on_and_they_go_ther
         assert await _carried_bytes(without, thread) > 3_000
         assert (await without.answered(thread)).answer == "Seen."
     settings = settings.model_copy(update={"store": Settings().store})
-    async with running_worker(client, settings, [read_project(clerk)], environment=environment) as worker:
+    async with running_worker(
+        client, settings, [read_project(clerk)], environment=environment, fork_server=fork_server
+    ) as worker:
         back = Scene(client, worker, model, counter)
         thread = back.threads.get(thread.id)
         await _renewed(back, thread)

@@ -14,6 +14,7 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client
 
+from agentvisor.host.fork_server import ForkServer
 from agentvisor.host.settings import Settings
 from agentvisor.local_gemini import LocalGemini
 from agentvisor.project import read_project
@@ -63,7 +64,7 @@ async def test_after_a_reset_a_person_may_want_the_call_again(scene: Scene) -> N
 
 
 async def test_without_the_store_writes_wait_and_everything_else_goes_on(
-    client: Client, model: LocalGemini, counter: Effects, clerk: Path
+    client: Client, model: LocalGemini, counter: Effects, clerk: Path, fork_server: ForkServer
 ) -> None:
     """A worker whose database does not answer starts, reads, queries and cancels; a write does not begin."""
     settings = Settings(
@@ -74,7 +75,9 @@ async def test_without_the_store_writes_wait_and_everything_else_goes_on(
         store=SecretStr("postgresql://nobody@127.0.0.1:1/none"),
     )
     environment = {**os.environ, **model.env(), **counter.env()}
-    async with running_worker(client, settings, [read_project(clerk)], environment=environment) as worker:
+    async with running_worker(
+        client, settings, [read_project(clerk)], environment=environment, fork_server=fork_server
+    ) as worker:
         scene = Scene(client, worker, model, counter)
         scene.script(scene.call("note", text="n"), "Noted.", words="write")
         scene.script(scene.call("look"), "Seen.", words="read")

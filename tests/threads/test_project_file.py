@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
+from agentvisor.host.fork_server import ForkServer
 from agentvisor.host.settings import Settings
 from agentvisor.local_gemini import LocalGemini
 from agentvisor.project import read_project
@@ -27,7 +28,11 @@ PROJECT = Path(__file__).parent / "declared"
 
 @pytest_asyncio.fixture(scope="module")
 async def declared_worker(
-    client: Client, model: LocalGemini, counter: Effects, tmp_path_factory: pytest.TempPathFactory
+    client: Client,
+    model: LocalGemini,
+    counter: Effects,
+    fork_server: ForkServer,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncGenerator[RunningWorker]:
     """A worker of the project whose functions agentvisor.yaml speaks of."""
     folder = tmp_path_factory.mktemp("declared")
@@ -35,7 +40,9 @@ async def declared_worker(
     counter.install(folder)
     settings = Settings(task_queue=f"declared-{uuid.uuid4()}", workflow_sandbox=True, leg_guests=1, graceful_shutdown=5)
     environment = {**os.environ, **model.env(), **counter.env()}
-    async with running_worker(client, settings, [read_project(folder)], environment=environment) as worker:
+    async with running_worker(
+        client, settings, [read_project(folder)], environment=environment, fork_server=fork_server
+    ) as worker:
         yield worker
 
 
