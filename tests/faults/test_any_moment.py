@@ -10,13 +10,13 @@ from tests.faults.case import KEYED, ONCE, READS, Case, World
 from tests.faults.host import Host, kill
 
 TOOLS = (*ONCE, *KEYED, *READS)
-RUNS, APART = 25, 0.1
+RUNS, APART, SECONDS = 25, 0.1, 0.3
 
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("victim", ["worker", "guests"])
 async def test_a_kill_at_any_moment_repeats_no_effect(world: World, host: Host, victim: str) -> None:
-    """Five kinds of tools, one to three calls in the turn; the kill comes when the first runs have ended."""
+    """Five kinds of tools, one to three calls in the turn; the kill comes when the first run has ended."""
     cases = [Case(world, TOOLS[n % 5], 1 + n % 3) for n in range(RUNS)]
     lives = [asyncio.create_task(_life(case, after=n * APART)) for n, case in enumerate(cases)]
     await asyncio.wait(lives, return_when=asyncio.FIRST_COMPLETED)
@@ -33,7 +33,7 @@ async def test_a_kill_at_any_moment_repeats_no_effect(world: World, host: Host, 
 
 async def _life(case: Case, *, after: float) -> None:
     await asyncio.sleep(after)
-    await case.begin()
+    await case.begin(seconds=SECONDS)
     await case.to_its_end()
 
 

@@ -1,7 +1,11 @@
-"""One agent. Each tool reports when it is entered, its effect, and when it is left; a test may hold it at each."""
+"""One agent. Each tool reports when it is entered, its effect, and when it is left; a test may hold it at each.
+
+`seconds`: how long a tool takes before its effect, and again after it.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import Any
 
@@ -15,10 +19,12 @@ from agentvisor.adk import register_agent
 registry = ToolRegistry()
 
 
-async def _act(tool: str, mark: str, slot: int, **payload: Any) -> dict[str, Any]:
+async def _act(tool: str, mark: str, slot: int, seconds: float, **payload: Any) -> dict[str, Any]:
     name, told = f"{mark}.{tool}.{slot}", {"pid": os.getpid(), **payload}
     await areport(f"{name}.entered", told)
+    await asyncio.sleep(seconds)
     count = await areport(name, told)
+    await asyncio.sleep(seconds)
     await areport(f"{name}.left", told)
     return {"slot": slot, "count": count}
 
@@ -29,33 +35,33 @@ async def _looked_at(arguments: dict[str, Any], _context: ToolContext) -> Allow:
 
 
 @registry.tool(effect="read")
-async def look(mark: str, slot: int) -> dict[str, Any]:
+async def look(mark: str, slot: int, seconds: float = 0.0) -> dict[str, Any]:
     """Look something up."""
-    return await _act("look", mark, slot)
+    return await _act("look", mark, slot, seconds)
 
 
 @registry.tool
-async def note(mark: str, slot: int, size: int = 0) -> dict[str, Any]:
+async def note(mark: str, slot: int, seconds: float = 0.0, size: int = 0) -> dict[str, Any]:
     """Write a note; nobody is asked."""
-    return {**await _act("note", mark, slot), "text": "x" * size}
+    return {**await _act("note", mark, slot, seconds), "text": "x" * size}
 
 
 @registry.tool(confirm=True, guards=[CallableGuard(_looked_at)])
-async def pay(mark: str, slot: int, amount: int = 5) -> dict[str, Any]:
+async def pay(mark: str, slot: int, seconds: float = 0.0, amount: int = 5) -> dict[str, Any]:
     """Pay an amount; a person approves it."""
-    return await _act("pay", mark, slot, amount=amount)
+    return await _act("pay", mark, slot, seconds, amount=amount)
 
 
 @registry.tool(idempotent=True)
-async def book(mark: str, slot: int, context: ToolContext) -> dict[str, Any]:
+async def book(mark: str, slot: int, context: ToolContext, seconds: float = 0.0) -> dict[str, Any]:
     """Book under the call's key; nobody is asked."""
-    return await _act("book", mark, slot, key=context.idempotency_key)
+    return await _act("book", mark, slot, seconds, key=context.idempotency_key)
 
 
 @registry.tool(idempotent=True, confirm=True)
-async def reserve(mark: str, slot: int, context: ToolContext) -> dict[str, Any]:
+async def reserve(mark: str, slot: int, context: ToolContext, seconds: float = 0.0) -> dict[str, Any]:
     """Reserve under the call's key; a person approves it."""
-    return await _act("reserve", mark, slot, key=context.idempotency_key)
+    return await _act("reserve", mark, slot, seconds, key=context.idempotency_key)
 
 
 root_agent = LlmAgent(
