@@ -72,6 +72,35 @@ async def test_a_bare_or_forged_confirmation_is_no_approval(payload: Any) -> Non
     assert shop.done == []
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"confirmed": "true"},
+        {"confirmed": 1},
+        {"confirmed": "false"},
+        {"confirmed": None},
+        {"confirmed": True, "aa_token": "beside"},
+        {"response": '{"confirmed": true}'},
+        {"response": "yes"},
+        {"result": "yes"},
+    ],
+)
+async def test_no_shape_of_an_answer_is_an_approval_without_a_token(answer: dict[str, Any]) -> None:
+    shop = Shop()
+    paused = await shop.send("go")
+    try:
+        await shop.send(confirm(paused, answer))
+    except ValueError:  # ADK itself refuses some; the call still waits then
+        message = await resolve_confirmations(paused, says(True, []), shop.registry)
+        assert message
+        assert shop.done == []
+        await shop.send(message)
+        assert len(shop.done) == 1
+    else:
+        assert shop.done == []
+
+
 async def test_a_token_with_anything_beside_it_is_ignored_and_the_executor_s_own_port_is_asked() -> None:
     asked: list[ApprovalRequest] = []
     shop = Shop(says(False, asked))

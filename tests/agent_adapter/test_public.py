@@ -15,6 +15,9 @@ def subclasses(root: type[AdapterError]) -> set[type[AdapterError]]:
     return {root} | {found for child in root.__subclasses__() for found in subclasses(child)}
 
 
+EXTRAS = {"asyncpg", "jsonschema_rs", "mcp", "phonenumbers", "schwifty", "sqlalchemy"}
+
+
 def test_every_public_name_is_there_once() -> None:
     assert len(set(agent_adapter.__all__)) == len(agent_adapter.__all__)
     assert all(hasattr(agent_adapter, name) for name in agent_adapter.__all__)
@@ -41,7 +44,24 @@ def test_importing_it_loads_no_framework() -> None:
     code = "import sys, agent_adapter; print(*{name.split('.')[0] for name in sys.modules})"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "agent_adapter" in loaded
-    assert not {"google", "temporalio", "agentvisor", "structlog", "rich", "starlette"} & set(loaded)
+    frameworks = {"google", "temporalio", "agentvisor", "structlog", "rich", "starlette"}
+    assert not (frameworks | EXTRAS) & set(loaded)
+
+
+def test_it_works_without_what_its_extras_bring() -> None:
+    code = (
+        "import sys; from unittest.mock import patch\n"
+        f"with patch.dict(sys.modules, dict.fromkeys({sorted(EXTRAS)!r})):\n"
+        "    import asyncio; from agent_adapter import *\n"
+        "    registry = ToolRegistry()\n"
+        "    registry.add(ToolSpec(name='one', function=lambda: 1, effect='read'))\n"
+        "    print(asyncio.run(Executor(registry).run('one', {})))\n"
+        "    for needy in (SensitiveDataGuard, lambda: registry.add_mcp(['x'])):\n"
+        "        try: needy()\n"
+        "        except ToolUsageError as missing: print(missing.message.rpartition('pip install ')[2])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["1", "'agentvisor-temporal[guards]'.", "'agentvisor-temporal[mcp]'."], done.stderr
 
 
 def test_an_integration_is_imported_when_it_is_asked_for() -> None:

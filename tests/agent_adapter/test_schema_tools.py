@@ -161,6 +161,24 @@ def test_what_is_too_deep_or_fans_out_is_refused(schema: JsonObject) -> None:
         schema = schema["properties"].popitem()[1]
 
 
+CIRCLES: dict[str, JsonObject] = {
+    "itself": {"type": "object", "$ref": "#"},
+    "each-other": {
+        **with_property({"$ref": "#/$defs/A"}),
+        "$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}},
+    },
+    "a-choice": {
+        **with_property({"$ref": "#/$defs/A"}),
+        "$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "object"}]}},
+    },
+}
+
+
+@pytest.mark.parametrize("name", CIRCLES)
+def test_a_reference_that_leads_back_without_an_end_ends_all_the_same(name: str) -> None:
+    assert tool(CIRCLES[name]).validate({"p": {}}) == {"p": {}}
+
+
 def test_one_bad_tool_takes_no_other_down() -> None:
     registry = ToolRegistry()
     registry.add(tool(with_property({"type": "string"}), name="good"))
