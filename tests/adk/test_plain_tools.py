@@ -8,10 +8,12 @@ from typing import Annotated, Any
 
 import pytest
 from google.adk.agents import LlmAgent
+from google.adk.apps import App
 from google.adk.runners import InMemoryRunner
 from pydantic import WithJsonSchema
 
 from agent_adapter import (
+    Ask,
     CallableGuard,
     CallbackApproval,
     Executor,
@@ -19,12 +21,14 @@ from agent_adapter import (
     Replace,
     RunLimits,
     ToolArgsInvalid,
+    ToolContext,
     ToolError,
     ToolRegistry,
     ToolSchemaError,
     ToolSpec,
 )
-from agent_adapter.integrations.adk import adk_tool, adk_tools, resolve_confirmations
+from agent_adapter.integrations.adk import RunLimitsPlugin, adk_tool, adk_tools, resolve_confirmations
+from agent_adapter.integrations.adk.tool import paused_call
 from agentvisor.local_gemini import Call, LocalGemini
 from tests.adk.plain import Shop, confirm, model, responses, says
 from tests.fixtures.gemini import call
@@ -47,7 +51,8 @@ class Counter(Shop):
         self.registry = registry
         self.executor = Executor(registry, **options)
         agent = LlmAgent(name="shop", model=self.model, tools=[*adk_tools(registry, executor=self.executor)])
-        self.runner = InMemoryRunner(agent=agent, app_name="shop")
+        app = App(name="shop", root_agent=agent, plugins=[RunLimitsPlugin(self.executor)])
+        self.runner = InMemoryRunner(app=app)
 
     async def session_text(self) -> str:
         session = await self.runner.session_service.get_session(
@@ -153,6 +158,35 @@ async def test_an_approved_call_runs_with_what_a_guard_put_in_place(model: Local
     assert message
     assert responses(await shop.send(message)) == [{"result": "posted"}]
     assert ran == ["clean"]
+
+
+@pytest.mark.parametrize(
+    "limits", [RunLimits(model_calls=3), RunLimits(tokens=40), RunLimits(tool_calls=2, model_calls=3)]
+)
+async def test_an_endless_loop_of_tools_ends_at_the_limit_and_the_session_goes_on(
+    limits: RunLimits, model: LocalGemini
+) -> None:
+    registry = ToolRegistry([ToolSpec(name="again", description="Again.", function=lambda: "more", effect="read")])
+    turn = {"calls": [call("again")], "usage": {"prompt": 10, "output": 5}}
+    model.script([turn] * 30, user="^loop$")
+    model.script(["Hello."], user="^hello$")
+    shop = Counter(registry, limits=limits)
+    events = await shop.send("loop")
+    assert events[-1].error_code == "run-limit-exceeded"
+    assert len([event for event in events if event.get_function_calls()]) == 3
+    [said] = (await shop.send("hello"))[-1:]
+    assert said.content
+    assert said.content.parts
+    assert said.content.parts[0].text == "Hello."
+
+
+async def test_a_person_reads_why_a_guard_wants_the_call_approved() -> None:
+    asks = CallableGuard(lambda arguments, context: Ask("It holds an e-mail address."))
+    summaries = {None: "It holds an e-mail address.", "A note": "A note: It holds an e-mail address."}
+    for summary, shown in summaries.items():
+        spec = ToolSpec(name="note", function=lambda: None, summary=summary, guards=[asks])
+        prepared = await Executor(ToolRegistry([spec])).prepare(spec, {}, ToolContext())
+        assert paused_call(prepared, {}).summary == shown
 
 
 @pytest.mark.parametrize("key", ["$ref", "$defs", "$schema"])

@@ -18,7 +18,7 @@ from agent_adapter.integrations.adk.hosted import has_outcome, is_hosted, outcom
 from agent_adapter.integrations.adk.wire import fit_for_the_wire
 from agent_adapter.registry import ToolRegistry
 from agent_adapter.schema.gemini import to_gemini_parameters
-from agent_adapter.spec import ToolSpec
+from agent_adapter.spec import MAX_SUMMARY, ToolSpec
 
 
 class AdapterTool(BaseTool):
@@ -90,8 +90,16 @@ def paused_call(prepared: PreparedCall, raw: dict[str, Any]) -> PausedCall:
         timeout=spec.timeout,
         retries=spec.retries,
         expires=spec.expires,
-        summary=spec.summary_of(prepared.arguments),
+        summary=_line(spec.summary_of(prepared.arguments), prepared.reason),
     )
+
+
+def _line(summary: str | None, reason: str | None) -> str | None:
+    """What a person reads: the tool's summary, and why a guard wants it approved."""
+    if reason is None:
+        return summary
+    line = " ".join((f"{summary}: {reason}" if summary else reason).split())
+    return line if len(line) <= MAX_SUMMARY else line[: MAX_SUMMARY - 1] + "…"
 
 
 def adk_tool(spec: ToolSpec, *, executor: Executor | None = None) -> BaseTool:
