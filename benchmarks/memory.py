@@ -26,14 +26,16 @@ async def measure(stage: Stage) -> Result:
         guests = [pss_mb(pid) for pid in product.guests()]
         result.number("idle_guest_pss_mb", max(guests), guests)
         result.number("idle_processes_pss_mb", _weight(product))
-        before, below = pss_mb(product.pid), _below(product)
-        await _threads(stage, stage.size(THREADS, 100))
-        await product.settled(GUESTS)
-        after = pss_mb(product.pid)
-        thousands = stage.size(THREADS, 100) / 1000
-        result.number("worker_mb_per_1000_idle_threads", (after - before) / thousands, [before, after])
+        worker, below = [pss_mb(product.pid)], _below(product)
+        quarter = stage.size(THREADS, 100) // 4
+        for _ in range(4):
+            await _threads(stage, quarter)
+            await product.settled(GUESTS)
+            worker.append(pss_mb(product.pid))
+        thousands = 4 * quarter / 1000
+        result.number("worker_mb_per_1000_idle_threads", (worker[-1] - worker[0]) / thousands, worker)
         result.number("guests_mb_per_1000_idle_threads", (_below(product) - below) / thousands)
-        stage.say(f"guests {median(guests):.0f} MiB each; worker {before:.0f} MiB, then {after:.0f}")
+        stage.say(f"guests {median(guests):.0f} MiB each; worker after each quarter of the threads: {worker}")
     return result
 
 
