@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
-from temporalio.api.history.v1 import HistoryEvent
+from temporalio.api.history.v1 import HistoryEvent, WorkflowTaskFailedEventAttributes
 from temporalio.client import Client, WorkflowExecutionDescription
 
 from agentvisor.local_gemini import Call, LocalGemini
@@ -227,13 +227,19 @@ class Case:
         return [part["functionResponse"] for part in parts if "functionResponse" in part]
 
     async def goes_on(self) -> None:
-        """The thread takes the next run; no workflow task of it ever failed, but where an operator made it."""
+        """The thread takes the next run; no workflow task of it failed by itself."""
         view = await self.thread.wait(await self.thread.run(f"{self.mark} next"), until="ended", timeout=60)
         assert (view.status, view.answer) == ("success", NEXT)
         history = await self.world.client.get_workflow_handle(f"thread-{self.thread.id}").fetch_history()
-        failed = [event.workflow_task_failed_event_attributes.cause for event in history.events if _failed(event)]
-        assert set(failed) <= {WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW}
+        failures = [each.workflow_task_failed_event_attributes for each in history.events if _failed(each)]
+        assert not [failure for failure in failures if not _is_made_here(failure)]
 
 
 def _failed(event: HistoryEvent) -> bool:
     return event.HasField("workflow_task_failed_event_attributes")
+
+
+def _is_made_here(failure: WorkflowTaskFailedEventAttributes) -> bool:
+    """A reset ends a task this way; and a worker that a test let stand still takes itself for deadlocked."""
+    reset = failure.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW
+    return reset or "[TMPRL1101]" in failure.failure.message
