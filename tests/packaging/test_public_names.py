@@ -12,13 +12,14 @@ PUBLIC = {
         "ApprovalPort ApprovalRecord ApprovalRequest ApprovalStore ApprovalUnknown Ask Block CallableGuard "
         "CallableOutputGuard CallbackApproval DeferredApproval EventStream Executor FlowError GuardrailBlocked "
         "InputGuard Ledger LedgerEntry MemoryApprovalStore MemoryLedger ModelError OutputGuard Permission "
-        "PreparedCall Replace RunEvent RunLimitExceeded RunLimits RunMeter ToolArgsInvalid ToolCall ToolContext "
-        "ToolError ToolRegistry ToolSchemaError ToolSpec ToolUsageError ask_each get_integration "
+        "PreparedCall Replace RunEvent RunLimitExceeded RunLimits RunMeter SensitiveDataGuard ToolArgsInvalid ToolCall "
+        "ToolContext ToolError ToolRegistry ToolSchemaError ToolSpec ToolUsageError ask_each get_integration "
         "to_gemini_parameters"
     ),
     "agent_adapter.integrations.adk": (
-        "INTEGRATION AdkIntegration adk_tool adk_tools bind_context is_waiting resolve_confirmations"
+        "INTEGRATION AdkIntegration RunLimitsPlugin adk_tool adk_tools bind_context is_waiting resolve_confirmations"
     ),
+    "agent_adapter.mcp": "McpTools add_mcp",
     "agentvisor.adk": "Here current register_agent",
     "agentvisor.local_gemini": (
         "Call Conversation Fault LocalGemini Script ScriptInvalidError SeenRequest Turn load_script problems_of"
