@@ -31,7 +31,7 @@ from client import Thread, Threads
 from tests.fixtures.effects import Effects, EffectsServer
 from tests.fixtures.gemini import transcript
 from worker import RunningWorker, running_worker
-from workflows.messages import Interrupt, Options, RunRequest, RunView
+from workflows.messages import Interrupt, Options, RunRequest, RunView, ThreadView
 from workflows.thread import ThreadWorkflow
 
 PROJECT = Path(__file__).parent / "project"
@@ -97,9 +97,9 @@ class Scene:
     async def release_effect(self, tool: str) -> None:
         await self._effects.release(f"{self.mark}.{tool}")
 
-    async def effect(self, tool: str, *, count: int = 1) -> None:
+    async def effect(self, tool: str, *, count: int = 1, timeout: float = 20.0) -> None:
         """Wait for an effect."""
-        await self._effects.wait(f"{self.mark}.{tool}", count=count)
+        await self._effects.wait(f"{self.mark}.{tool}", count=count, timeout=timeout)
 
     # ---- threads
     async def thread(self, agent: str = "single", **options: Any) -> Thread:
@@ -146,6 +146,24 @@ class Scene:
         history = await self.client.get_workflow_handle(f"thread-{thread.id}").fetch_history()
         assert not [event for event in history.events if event.HasField("workflow_task_failed_event_attributes")]
         return history
+
+    async def idle(self, thread: Thread) -> ThreadView:
+        """Wait until the thread has nothing to do."""
+        async with asyncio.timeout(60):
+            while (view := await thread.view()).status != "idle":
+                await asyncio.sleep(0.1)
+        return view
+
+    async def executions(self, thread: Thread) -> int:
+        """How often the thread has continued as new so far, and one."""
+        first = (await self.client.get_workflow_handle(f"thread-{thread.id}").describe()).raw_description
+        run_id, count = first.workflow_execution_info.first_run_id, 0
+        while run_id:
+            handle = self.client.get_workflow_handle(f"thread-{thread.id}", run_id=run_id)
+            events = [event async for event in handle.fetch_history_events(skip_archival=True)]
+            last = events[-1].workflow_execution_continued_as_new_event_attributes
+            run_id, count = last.new_execution_run_id, count + 1
+        return count
 
     async def keep_history(self, thread: Thread, name: str) -> None:
         """Check that the history replays; store it under this name where recording is on and none is stored yet."""

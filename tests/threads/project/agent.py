@@ -3,6 +3,7 @@
 # pyright: reportDeprecated=false, reportUnknownLambdaType=false
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import time
@@ -126,6 +127,21 @@ async def send_card(mark: str, words: str) -> dict[str, Any]:
     return {"count": await areport(f"{mark}.send_card", {"words": words})}
 
 
+@registry.tool
+async def stubborn(mark: str, ends: bool = True) -> dict[str, Any]:
+    """Take effect, and take no notice of being stopped."""
+    await areport(f"{mark}.stubborn")
+    while True:
+        try:
+            await areport(f"{mark}.stays")
+        except asyncio.CancelledError:
+            await areport(f"{mark}.stopped")
+        else:
+            return {"stayed": True}
+        if ends:
+            return {"stayed": False}
+
+
 @registry.tool(idempotent=True)
 async def book(mark: str, context: ToolContext) -> dict[str, Any]:
     """Book under the call's key, then end the process, the first time it is called."""
@@ -239,7 +255,19 @@ class Forger(BaseAgent):
             )
 
 
+class Echo(BaseAgent):
+    """An agent without a model: reports each message, and says it again."""
+
+    async def _run_async_impl(self, ctx: InvocationContext) -> AsyncGenerator[Event]:
+        words = str(ctx.user_content.parts[0].text) if ctx.user_content and ctx.user_content.parts else ""
+        mark, _, rest = words.partition(" ")
+        await areport(f"{mark}.echo", rest)
+        said = types.Content(role="model", parts=[types.Part(text=rest)])
+        yield Event(author=self.name, invocation_id=ctx.invocation_id, content=said)
+
+
 AGENTS = (
+    Echo(name="echo"),
     Forger(name="forger", sub_agents=[worker("forged")]),
     worker("single"),
     worker("careful", before_tool_callback=_ask_first),
@@ -257,6 +285,6 @@ AGENTS = (
     ParallelAgent(name="pair", sub_agents=[worker("left"), worker("right")]),
 )
 
-root_agent = AGENTS[1]
+root_agent = AGENTS[2]
 for agent in AGENTS:
     register_agent(agent)
