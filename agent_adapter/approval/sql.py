@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
+from pathlib import Path
 from typing import Any, cast
 
 from sqlalchemy import (
@@ -210,6 +211,8 @@ def _engine_of(url: str) -> AsyncEngine:
     if not rest.startswith("/") or file in {"", ":memory:"}:
         msg = "An approval store in SQLite needs a file: sqlite:///FILE. For one process use MemoryApprovalStore."
         raise ToolUsageError(msg)
+    if not Path(file).exists():
+        Path(file).touch(mode=0o600)  # its -wal and -shm get the same rights
     engine = create_async_engine(
         URL.create("sqlite+aiosqlite", database=file),
         hide_parameters=True,
