@@ -36,6 +36,7 @@ from agentvisor.host.search_attributes import register_search_attributes
 from agentvisor.host.settings import Settings
 from agentvisor.host.store import Store, StoreMisconfigured, StoreTooNew
 from agentvisor.host.stored_events import StoredEvents
+from agentvisor.host.workflow_runner import UpdatesLast
 from agentvisor.logs import log_to_stderr
 from agentvisor.project import Project, ProjectError, read_project
 from client.connection import Connection, connect
@@ -78,7 +79,9 @@ def build_worker(
         build_id=_build_id(),
         workflows=[ThreadWorkflow],
         activities=[agent.run_agent, tools.run_tool, tools.check_args, tools.probe_tool, events.keep_events],
-        workflow_runner=SandboxedWorkflowRunner() if settings.workflow_sandbox else UnsandboxedWorkflowRunner(),
+        workflow_runner=UpdatesLast(
+            SandboxedWorkflowRunner() if settings.workflow_sandbox else UnsandboxedWorkflowRunner()
+        ),
         max_concurrent_activities=settings.max_activities,
         max_concurrent_workflow_tasks=settings.max_workflow_tasks,
         max_cached_workflows=settings.max_cached_threads,

@@ -14,12 +14,13 @@ from typing import Any
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
-from temporalio.exceptions import ActivityError, ApplicationError
+from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 with workflow.unsafe.imports_passed_through():
     from workflows import door
     from workflows.approvals import Refused
+    from workflows.held_updates import has_held_updates
     from workflows.keeping import events_to_keep
     from workflows.messages import (
         MESSAGE_INVALID,
@@ -87,7 +88,7 @@ class ThreadWorkflow(ThreadCalls):
                 done, self._advancing = self._advancing, None
                 done.result()
             if self._thread.current is None and self._thread.closed_by is not None:
-                await workflow.wait_condition(workflow.all_handlers_finished)
+                await self._heard_everybody()
                 return
             if self._renew_due():
                 await self._renew()
@@ -111,7 +112,7 @@ class ThreadWorkflow(ThreadCalls):
 
     # ---- continue-as-new
     def _renew_due(self) -> bool:
-        if self._cannot_renew:
+        if self._cannot_renew or self._thread.closed_by is not None:
             return False
         options, info = self._thread.options, workflow.info()
         enough = self._ended_here >= options.runs_per_execution
@@ -125,11 +126,16 @@ class ThreadWorkflow(ThreadCalls):
     async def _renew(self) -> None:
         if request := events_to_keep(self._thread):
             await self._keep_events(request)
-        await workflow.wait_condition(workflow.all_handlers_finished)
+        await self._heard_everybody()
         carried = self._thread.carried()
         if carried is not None:
             workflow.continue_as_new(carried)
         self._cannot_renew = True
+
+    async def _heard_everybody(self) -> None:
+        """No handler is at work, and no update of this task still waits: an execution can end."""
+        run_id = workflow.info().run_id
+        await workflow.wait_condition(lambda: workflow.all_handlers_finished() and not has_held_updates(run_id))
 
     async def _keep_events(self, request: KeepEvents) -> None:
         """Let the Store have the older events; where it cannot, they are carried on."""
@@ -142,6 +148,8 @@ class ThreadWorkflow(ThreadCalls):
                 summary="older events to the Store",
             )
         except ActivityError as error:
+            if is_cancelled_exception(error):  # this is how a cancel request for the thread comes out of an activity
+                raise asyncio.CancelledError from error
             workflow.logger.warning("events not kept: %s", why(error))
         else:
             self._thread.keep_events(kept)

@@ -21,10 +21,12 @@ import pytest_asyncio
 from temporalio.client import Client, WorkflowHistory
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from agentvisor.host.fork_server import ForkServer
 from agentvisor.host.settings import Settings
 from agentvisor.host.stored_events import StoredEvents
+from agentvisor.host.workflow_runner import UpdatesLast
 from agentvisor.local_gemini import Call, LocalGemini
 from agentvisor.project import read_project
 from client import Thread, Threads
@@ -168,7 +170,9 @@ class Scene:
     async def keep_history(self, thread: Thread, name: str) -> None:
         """Check that the history replays; store it under this name where recording is on and none is stored yet."""
         history = await self.history(thread)
-        await Replayer(workflows=[ThreadWorkflow], data_converter=pydantic_data_converter).replay_workflow(history)
+        runner = UpdatesLast(SandboxedWorkflowRunner())
+        replayer = Replayer(workflows=[ThreadWorkflow], data_converter=pydantic_data_converter, workflow_runner=runner)
+        await replayer.replay_workflow(history)
         path = HISTORIES / f"{name}.json"
         if os.environ.get("RECORD_HISTORIES") == "1" and not path.exists():
             path.write_text(json.dumps(_of_any_machine(history.to_json_dict()), indent=1) + "\n")
