@@ -232,7 +232,8 @@ class Case:
         assert (view.status, view.answer) == ("success", NEXT)
         history = await self.world.client.get_workflow_handle(f"thread-{self.thread.id}").fetch_history()
         failures = [each.workflow_task_failed_event_attributes for each in history.events if _failed(each)]
-        assert not [failure for failure in failures if not _is_made_here(failure)]
+        failures = [failure for failure in failures if not _is_made_here(failure)]
+        assert not failures, failures
 
 
 def _failed(event: HistoryEvent) -> bool:

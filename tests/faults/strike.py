@@ -37,7 +37,10 @@ class Held:
 
 
 async def strike(world: World, host: Host, victim: Victim) -> dict[Key, Held]:
-    """Bring a run to every seam, kill -9 the victim once, start what died, and bring every run to its end."""
+    """Bring a run to every seam, kill -9 the victim once, bring every run to its end, and the thread's next one.
+
+    A worker that was killed is started again.
+    """
     all_held = {key: Held(world, SEAMS[key[0]], key[1]) for key in MATRIX}
     await _each(all_held, lambda held: held.seam.reach)
     legs, tools = (
@@ -61,6 +64,7 @@ async def strike(world: World, host: Host, victim: Victim) -> dict[Key, Held]:
     else:
         host.send(signal.SIGCONT)
     await _each(all_held, lambda _: Case.to_its_end)
+    await _each(all_held, lambda _: Case.goes_on)
     return all_held
 
 

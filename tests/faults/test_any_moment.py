@@ -26,9 +26,8 @@ async def test_a_kill_at_any_moment_repeats_no_effect(world: World, host: Host, 
     else:
         await kill(*await _pids(cases))
     await asyncio.gather(*lives)
-    for case in cases:
-        await case.check(fast=True)
-        await case.goes_on()
+    await asyncio.gather(*(case.check(fast=True) for case in cases))
+    await asyncio.gather(*(case.goes_on() for case in cases))
 
 
 async def _life(case: Case, *, after: float) -> None:

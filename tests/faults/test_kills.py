@@ -39,7 +39,10 @@ def strikes(world: World, host: Host) -> Strikes:
 async def test_a_kill_repeats_no_effect_and_hides_none(
     strikes: Strikes, victim: Victim, seam: str, parallel: int
 ) -> None:
-    """The run ends; writes were made at most once, and what nobody knows was asked about and not called a failure."""
+    """The run ends, and the next one.
+
+    Writes were made at most once, and what nobody knows was asked about and not called a failure.
+    """
     held = (await strikes.of(victim))[seam, parallel]
     if held.problem:
         raise held.problem
@@ -47,4 +50,3 @@ async def test_a_kill_repeats_no_effect_and_hides_none(
     assert held.case.unknown == unknown(held.case)
     await held.case.check()
     await held.seam.afterwards(held.case)
-    await held.case.goes_on()
