@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -15,7 +16,7 @@ from temporalio.client import Client, WorkflowExecutionDescription, WorkflowUpda
 
 from client.checks import payload
 from client.errors import NoWorker, ThreadsError, ThreadStuck
-from client.rpc import PATIENCE, RPC_DEADLINE, Unanswered, within
+from client.rpc import PATIENCE, RPC_DEADLINE, TakenBack, Unanswered, within
 from client.tail import Bookmark, Tail
 from workflows.messages import Interrupt, JsonObject, Message
 
@@ -25,6 +26,7 @@ T = TypeVar("T")
 _PREFIX = "thread-"
 _OUTCOME = 60.0
 _MORE_PATIENCE = 15.0
+_AGAIN = 0.05
 _STUCK_AT = 3
 """A workflow task tried so often fails; a worker that died costs one attempt, rarely two."""
 
@@ -86,8 +88,7 @@ class Execution:
         for patience in (PATIENCE, _MORE_PATIENCE):
             asked_at = datetime.now(UTC)
             try:
-                async with within(self.thread_id, patience=patience):
-                    return await call(timedelta(seconds=patience))
+                return await self._asked(call, patience)
             except Unanswered:
                 _give_cancellation_back()
                 problem, may_answer = await self._why_unanswered(asked_at, note)
@@ -95,6 +96,18 @@ class Execution:
                     raise problem from None
         assert problem is not None
         raise problem
+
+    async def _asked(self, call: Callable[[timedelta], Awaitable[T]], patience: float) -> T:
+        """A thread that continues as new just as something reaches it takes its step again, and updates with it."""
+        give_up = time.monotonic() + patience
+        while True:
+            try:
+                async with within(self.thread_id, patience=patience):
+                    return await call(timedelta(seconds=patience))
+            except TakenBack:
+                if time.monotonic() > give_up:
+                    raise Unanswered from None
+                await asyncio.sleep(_AGAIN)
 
     async def _why_unanswered(self, asked_at: datetime, note: str) -> tuple[ThreadsError, bool]:
         """What to say, and whether a worker is there after all."""

@@ -33,6 +33,13 @@ class Unanswered(TemporalUnavailable):
         super().__init__("Temporal did not answer in time. Check the server and --address.")
 
 
+class TakenBack(TemporalUnavailable):
+    """The workflow task that had taken the update was taken back, and the update with it: send it again."""
+
+    def __init__(self) -> None:
+        super().__init__("The thread moved on before it could take this. Send it again.")
+
+
 @asynccontextmanager
 async def within(thread_id: str = "", *, patience: float = SERVER_PATIENCE) -> AsyncGenerator[None]:
     """Raise what Temporal's client raises as a ThreadsError, and TemporalUnavailable when it takes too long.
@@ -91,6 +98,8 @@ def _not_found(text: str, thread_id: str) -> Exception:
 
 
 def _failed_precondition(text: str, thread_id: str) -> Exception:
+    if "unexpected workflow task failure" in text:
+        return TakenBack()
     if "failed state" in text:
         return ThreadStuck(thread_id)
     if "closed before" in text:

@@ -20,6 +20,7 @@ from temporalio.exceptions import TimeoutError as ActivityTimeout
 with workflow.unsafe.imports_passed_through():
     from workflows import door
     from workflows.approvals import Refused
+    from workflows.event_log import START
     from workflows.held_updates import has_held_updates
     from workflows.keeping import events_to_keep
     from workflows.messages import (
@@ -214,6 +215,7 @@ class ThreadWorkflow(ThreadCalls):
     async def _leg_result(self, run: CurrentRun) -> LegResult:
         thread, options = self._thread, self._thread.options
         small = door.json_bytes(run.handed.model_dump(mode="json")) <= options.inline_bytes
+        begins = thread.log.end == START and door.json_bytes(thread.initial_state) <= options.inline_bytes
         self._leg = workflow.start_activity_method(
             AgentActivities.run_agent,
             RunAgent(
@@ -222,13 +224,14 @@ class ThreadWorkflow(ThreadCalls):
                 run_id=run.run_id,
                 base=thread.log.end,
                 handed=run.handed if small else None,
+                state=thread.initial_state if begins else None,
                 temp=run.temp,
                 limits=options.limits,
                 used=run.usage,
                 attempts=options.leg_attempts,
             ),
             start_to_close_timeout=timedelta(seconds=options.leg_timeout),
-            heartbeat_timeout=timedelta(seconds=options.heartbeat_timeout),
+            heartbeat_timeout=timedelta(seconds=options.leg_heartbeat_timeout),
             retry_policy=RetryPolicy(
                 initial_interval=timedelta(milliseconds=200),
                 maximum_interval=timedelta(seconds=10),
