@@ -32,6 +32,7 @@ from agentvisor.host.exit import leave
 from agentvisor.host.fork_server import ForkServer
 from agentvisor.host.guest import NoGuestError
 from agentvisor.host.guests import GuestProcesses
+from agentvisor.host.scheduled_calls import ScheduledCalls
 from agentvisor.host.search_attributes import register_search_attributes
 from agentvisor.host.settings import Settings
 from agentvisor.host.store import Store, StoreMisconfigured, StoreTooNew
@@ -70,7 +71,10 @@ def build_worker(
     queue = settings.task_queue
     stored = StoredEvents(store.blobs, namespace=client.namespace)
     agent = GuestAgentActivities(client, guests, task_queue=queue, attributes=search_attributes, stored=stored)
-    tools = GuestToolActivities(client, guests, task_queue=queue, spent_calls=store.spent_calls, stored=stored)
+    scheduled = ScheduledCalls()
+    tools = GuestToolActivities(
+        client, guests, task_queue=queue, spent_calls=store.spent_calls, stored=stored, scheduled=scheduled
+    )
     events = StoredEventActivities(client, stored, task_queue=queue)
     throttle = timedelta(seconds=settings.heartbeat_throttle)
     return Worker(
@@ -78,6 +82,7 @@ def build_worker(
         task_queue=queue,
         build_id=_build_id(),
         workflows=[ThreadWorkflow],
+        interceptors=[scheduled],
         activities=[agent.run_agent, tools.run_tool, tools.check_args, tools.probe_tool, events.keep_events],
         workflow_runner=UpdatesLast(
             SandboxedWorkflowRunner() if settings.workflow_sandbox else UnsandboxedWorkflowRunner()

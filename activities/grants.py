@@ -7,6 +7,7 @@ from temporalio import activity
 from activities.caller import refused
 from activities.questions import Questions
 from agent_adapter.approval.digest import call_digest
+from agentvisor.host.scheduled_calls import ScheduledCalls
 from client.errors import CallerError, ThreadsError
 from workflows.messages import Grant, GrantRequest, GrantView, RunTool
 
@@ -16,10 +17,14 @@ class UncheckedError(Exception):
 
 
 class Grants:
-    """The permissions of one thread. The thread itself is asked; nothing a request says of itself is believed."""
+    """The permissions of one thread. Nothing a request says of itself is believed.
 
-    def __init__(self, thread: Questions) -> None:
+    The thread itself is asked, unless this worker has just seen it schedule this very call under this very token.
+    """
+
+    def __init__(self, thread: Questions, seen: ScheduledCalls) -> None:
         self._thread = thread
+        self._seen = seen
 
     async def check(self, request: RunTool) -> None:
         """Raises ApplicationError token-refused; UncheckedError."""
@@ -29,6 +34,9 @@ class Grants:
     async def _check(self, grant: Grant, digest: str) -> None:
         if grant.digest != digest:
             raise refused("the token was minted for another call")
+        info = activity.info()
+        if self._seen.take(info.workflow_run_id or "", info.activity_id) == grant:
+            return
         try:
             view = await self._thread.query("grant", GrantRequest(token=grant.token), GrantView)
         except CallerError as problem:
@@ -40,7 +48,7 @@ class Grants:
         if (view.approval_id, view.digest, view.activity_id) != (
             grant.approval_id,
             digest,
-            activity.info().activity_id,
+            info.activity_id,
         ):
             raise refused("the token was not spent on this activity")
 

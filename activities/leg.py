@@ -112,6 +112,7 @@ class Leg:
                 run_id=asked.run_id,
                 base=Base(count=asked.base.count, head=asked.base.head),
                 given=leg_input(handed),
+                state=asked.state,
                 progress=tuple(self._events),
                 temp=asked.temp,
                 limits=leg_limits(asked.limits, self._guests.project.config.limits, used=asked.used),

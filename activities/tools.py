@@ -23,6 +23,7 @@ from agent_adapter.approval.digest import digest
 from agentvisor.channel import Gone, Refused
 from agentvisor.host.guest import NoGuestError
 from agentvisor.host.guests import GuestProcesses
+from agentvisor.host.scheduled_calls import ScheduledCalls
 from agentvisor.host.store import SpentCalls
 from agentvisor.host.stored_events import StoredEvents
 from agentvisor.protocol import (
@@ -74,10 +75,12 @@ class GuestToolActivities(ToolActivities):
         task_queue: str,
         spent_calls: SpentCalls,
         stored: StoredEvents,
+        scheduled: ScheduledCalls,
     ) -> None:
         self._projects = projects
         self._spent_calls = spent_calls
         self._stored = stored
+        self._scheduled = scheduled
         self._threads = AskedThreads(client, task_queue=task_queue)
 
     @activity.defn
@@ -86,7 +89,7 @@ class GuestToolActivities(ToolActivities):
         spending = Spending(self._spent_calls, thread.thread_id, request)
         try:
             async with _heartbeats():
-                await Grants(thread).check(request)
+                await Grants(thread, self._scheduled).check(request)
                 guests = await self._ready_guests(request, thread)
                 await spending.spend()
         except asyncio.CancelledError:

@@ -113,7 +113,10 @@ class Spent(Frame):
 
 
 class RunLeg(Frame):
-    """Request `leg`. `given` None: ask `session` for it. `progress`: events of an attempt that ended early."""
+    """Request `leg`. `given` None: ask `session` for it. `progress`: events of an attempt that ended early.
+
+    `state`: what the session begins with, where `base` is its beginning; None: ask `session`.
+    """
 
     thread_id: str
     principal: str
@@ -121,6 +124,7 @@ class RunLeg(Frame):
     run_id: str
     base: Base
     given: LegInput | None = None
+    state: JsonObject | None = None
     progress: tuple[JsonObject, ...] = ()
     temp: JsonObject = {}
     limits: LegLimits = LegLimits()

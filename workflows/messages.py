@@ -118,6 +118,9 @@ class Options(Message):
     leg_attempts: int = Field(default=5, ge=1, le=1000)
     tool_timeout: float = Field(default=300.0, ge=MIN_SECONDS, le=MAX_SECONDS)
     heartbeat_timeout: float = Field(default=10.0, ge=MIN_SECONDS, le=MAX_SECONDS)
+    """Of calls: one that is silent for longer has an unknown outcome."""
+    leg_heartbeat_timeout: float = Field(default=3.0, ge=MIN_SECONDS, le=MAX_SECONDS)
+    """Of legs: one that is silent for longer is tried again from its last heartbeat, elsewhere."""
     inline_bytes: int = Field(default=4096, ge=0, le=MAX_INLINE)
     """Input of a leg up to this size travels in the activity input; a bigger one is asked for by query."""
 
@@ -450,6 +453,8 @@ class RunAgent(Message):
     run_id: str
     base: Position = Position()
     handed: Handed | None = None
+    state: JsonObject | None = None
+    """What the session begins with, where `base` is its beginning; None: ask the thread."""
     temp: JsonObject = {}
     limits: RunLimits = RunLimits()
     used: Usage = Usage()

@@ -84,6 +84,8 @@ class Leg:
         asked = self._asked
         live = self._sessions.take(app=self._runner.app_name, principal=asked.principal, thread_id=asked.thread_id)
         given = asked.given
+        if live is None and given is not None and asked.state is not None and asked.base == Base():
+            return self._begun(asked.state), given
         if live is None or live.position != asked.base or given is None:
             live, given = await self._loaded(live)
         return live, given or LegInput()
@@ -92,14 +94,14 @@ class Leg:
         since = live.position if live else Base()
         got = await self._request.ask("session", SessionWanted(since=since), SessionGiven)
         if live is None or got.base != since:
-            live = LiveSession(
-                app=self._runner.app_name,
-                principal=self._asked.principal,
-                thread_id=self._asked.thread_id,
-                state=got.state,
-            )
+            live = self._begun(got.state)
         live.extend(got.events)
         return live, got.given if got.given is not None else self._asked.given
+
+    def _begun(self, state: JsonObject) -> LiveSession:
+        """The session at its beginning."""
+        asked = self._asked
+        return LiveSession(app=self._runner.app_name, principal=asked.principal, thread_id=asked.thread_id, state=state)
 
     # ---- driving ADK -----------------------------------------------------------------------------------------------
 
