@@ -182,7 +182,7 @@ class ToolSpec:
         rule = self.confirm if isinstance(self.confirm, bool) else "rule"
         try:
             self._check_secrets()
-            return digest([self.name, self.version, self.parameters, self.effect, self.idempotent, rule])
+            return digest([self.name, self.version, self.parameters, self.effect, self.idempotent, rule])[:32]
         except (ValueError, PydanticUserError) as problem:
             what = f"its arguments have no JSON Schema ({problem})"
             raise self._wrong(what, "Use types that JSON can carry.") from problem

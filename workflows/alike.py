@@ -11,8 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from workflows.cuts import CONFIRMATION
-from workflows.messages import JsonObject, as_object
+from workflows.messages import CONFIRMATION, JsonObject, as_object
 
 _REPEATED = ("invocationId", "author", "branch", "nodeInfo", "modelVersion")
 _GONE, _WHOLE, _ASKED = "~-", "~=", "~"

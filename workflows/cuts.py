@@ -10,10 +10,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, cast
 
-from workflows.messages import BlobRef, CallAnswer, JsonObject, as_object
+from workflows.messages import CONFIRMATION, BlobRef, CallAnswer, JsonObject, as_object
 
 CUTS = "~cuts"
-CONFIRMATION = "adk_request_confirmation"
 BLOB = "blob"
 """Key in the payload of an answered call, in the place of `result`: its BlobRef."""
 

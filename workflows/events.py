@@ -19,8 +19,17 @@ from pydantic import ValidationError
 
 from agent_adapter.approval.pause import PAYLOAD_KEY, PausedCall
 from workflows.alike import lengthen, same, shorten
-from workflows.cuts import CONFIRMATION, Place, blob_of, with_marks, without_blob
-from workflows.messages import MAX_SECONDS, MIN_SECONDS, BlobRef, CallAnswer, Handed, JsonObject, as_object
+from workflows.cuts import Place, blob_of, with_marks, without_blob
+from workflows.messages import (
+    CONFIRMATION,
+    MAX_SECONDS,
+    MIN_SECONDS,
+    BlobRef,
+    CallAnswer,
+    Handed,
+    JsonObject,
+    as_object,
+)
 from workflows.repeats import numbered, spelled
 
 INPUT = "adk_request_input"

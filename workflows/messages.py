@@ -6,6 +6,7 @@ worker reads what a newer one wrote. A field that equals its default is not sent
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 from pydantic import (
@@ -21,6 +22,8 @@ from pydantic import (
     model_validator,
 )
 
+CONFIRMATION = "adk_request_confirmation"
+"""The name of the function call by which ADK asks for the confirmation of another one."""
 type_ = type
 Json = Any
 """A JSON value: None, bool, int, float, str, a list or a dict with str keys."""
@@ -58,14 +61,18 @@ class Message(BaseModel):
     def _without_defaults(self, handler: SerializerFunctionWrapHandler) -> JsonObject:
         if self._shows_defaults:
             return handler(self)
-        fields = type_(self).model_fields
+        defaults = _defaults(type_(self))
         return {
             name: value
             for name, value in handler(self).items()
-            if name in _TAGS
-            or name not in fields
-            or getattr(self, name) != fields[name].get_default(call_default_factory=True)
+            if name in _TAGS or name not in defaults or getattr(self, name) != defaults[name]
         }
+
+
+@cache
+def _defaults(message: type_[BaseModel]) -> JsonObject:
+    """What the fields of a message are where nobody says otherwise; a required one is like nothing else."""
+    return {name: field.get_default(call_default_factory=True) for name, field in message.model_fields.items()}
 
 
 class View(Message):
@@ -428,7 +435,7 @@ class CallAnswer(Message):
     """The response to the function call `request_id` of a paused turn."""
 
     request_id: str
-    name: str
+    name: str = CONFIRMATION
     branch: str | None = None
     response: JsonObject
 
@@ -478,7 +485,7 @@ class Paused(Message):
     """
 
     kind: Literal["paused"] = "paused"
-    attributes: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = tuple(sorted(WAITING_ATTRIBUTES))
 
 
 MESSAGE_INVALID = "message-invalid"

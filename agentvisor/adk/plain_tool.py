@@ -41,7 +41,7 @@ def _fingerprint(tool: BaseTool, said: PlainTool) -> str:
     declaration = tool._get_declaration()  # pyright: ignore[reportPrivateUsage]
     declared = declaration.model_dump(mode="json", exclude_none=True) if declaration else {}
     rule: Any = getattr(tool, "_require_confirmation", None) if said.confirm is None else said.confirm
-    return digest([tool.name, as_json(declared), "rule" if callable(rule) else bool(rule), said.effect])
+    return digest([tool.name, as_json(declared), "rule" if callable(rule) else bool(rule), said.effect])[:32]
 
 
 def checked_arguments(tool: BaseTool, raw: JsonObject) -> JsonObject:

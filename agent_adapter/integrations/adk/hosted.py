@@ -67,7 +67,7 @@ def is_waiting(tool_context: ToolContext) -> bool:
 
 def pause(tool_context: ToolContext, call: PausedCall) -> dict[str, Any]:
     """End phase 1: the turn pauses at this call. Returns what the tool must return."""
-    hint = call.summary or ("waits for an approval" if call.approval else "runs outside the turn")
+    hint = call.summary or ("waits for an approval" if call.approval else "")
     said = expiring(call) if call.approval else call
     tool_context.request_confirmation(hint=hint, payload={PAYLOAD_KEY: said.dump()})
     tool_context.actions.skip_summarization = True
