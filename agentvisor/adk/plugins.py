@@ -33,6 +33,10 @@ class FirstPlugin(BasePlugin):
         if _is_empty(llm_response):
             llm_response.error_code = "MODEL_RETURNED_NO_CONTENT"
             llm_response.error_message = "no candidates"
+        elif _has_nameless_call(llm_response):
+            llm_response.content = None
+            llm_response.error_code = "MALFORMED_FUNCTION_CALL"
+            llm_response.error_message = "a function call without a name"
         with_own_ids(llm_response, callback_context.session.events)
 
 
@@ -40,6 +44,12 @@ def _is_empty(response: LlmResponse) -> bool:
     """No candidates at all, which ADK takes for an answer."""
     said = response.content and response.content.parts
     return not (said or response.partial or response.error_code or response.finish_reason or response.interrupted)
+
+
+def _has_nameless_call(response: LlmResponse) -> bool:
+    """Stored, such a call would be refused by the model's API in every later request of the thread."""
+    parts = (response.content and response.content.parts) or []
+    return any(part.function_call and not part.function_call.name for part in parts)
 
 
 class LastPlugin(BasePlugin):

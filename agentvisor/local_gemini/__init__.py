@@ -54,8 +54,9 @@ an agent goes on by itself do not count. `system` tells agents of one project ap
 keeps the type of the value; in a text, a list of texts is joined by commas and anything else is shown as JSON.
 `when: TOOL.path` holds where a response since the matched text has that path.
 
-**What it refuses** (400, as Gemini does): contents without parts, function calls not answered by as many responses in
-the very next content, responses without calls; and what the script has no answer for, saying what to add.
+**What it refuses** (400, as Gemini does): contents without parts, function calls without a name or not answered by as
+many responses in the very next content, responses without calls; and what the script has no answer for, saying what to
+add.
 
 `GET /_log` returns the requests seen, with contents and API key; `GET /_log?since=N` those after number N. `GET /_held`
 names what is held; `POST /_close/NAME` holds again what was released. The server listens on the loopback address and is

@@ -52,7 +52,12 @@ def problems_of(contents: Sequence[JsonObject]) -> list[str]:
     if not contents:
         return ["contents is empty"]
     empty = [f"contents[{at}] has no parts" for at, content in enumerate(contents) if not parts_of(content)]
-    return [*empty, *_unanswered(contents)]
+    nameless = [
+        f"contents[{at}] makes a call without a name"
+        for at, content in enumerate(contents)
+        if not all(call.get("name") for call in calls_of(content))
+    ]
+    return [*empty, *nameless, *_unanswered(contents)]
 
 
 def _unanswered(contents: Sequence[JsonObject]) -> Iterator[str]:

@@ -176,6 +176,13 @@ async def test_calls_that_are_not_all_answered_are_refused_as_gemini_does(gemini
         await ask(client, [said("x"), answered("a", {})])
 
 
+async def test_a_call_without_a_name_is_refused_as_gemini_does(gemini: LocalGemini, client: Client) -> None:
+    gemini.script(["never"])
+    model = types.Content(role="model", parts=[types.Part(function_call=types.FunctionCall(args={}))])
+    with pytest.raises(errors.ClientError, match="makes a call without a name"):
+        await ask(client, [said("x"), model, answered("a", {})])
+
+
 async def test_a_scripted_error_strikes_so_often_and_then_the_turn_answers(gemini: LocalGemini, client: Client) -> None:
     faults = (Fault(code=429, times=1, retry_after=2), Fault(code=503, times=1, message="down"))
     gemini.script([Turn(text="at last", faults=faults)])
