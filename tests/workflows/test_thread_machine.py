@@ -19,11 +19,14 @@ from workflows.messages import (
     Failed,
     HandedOver,
     JsonObject,
+    KeptEvents,
     LegOutcome,
     LegResult,
     Paused,
+    Position,
     RunError,
     RunRequest,
+    SessionRequest,
     StartThread,
     Stopped,
     ToolFailed,
@@ -31,6 +34,7 @@ from workflows.messages import (
 )
 from workflows.run_state import Call, CurrentRun, Ending
 from workflows.thread_state import KEPT_RECORDS, ThreadState
+from workflows.views import session_page
 
 KEYS = ("a", "b", "temp:x")
 deltas = st.dictionaries(st.sampled_from(KEYS), st.none() | st.booleans() | st.integers(0, 3), max_size=2)
@@ -66,6 +70,8 @@ class ThreadMachine(RuleBasedStateMachine):
         self.state = ThreadState.begin(StartThread(agent="helper", principal="ana", state={"start": 1}))
         self.initial: JsonObject = {"start": 1}
         self.events: list[JsonObject] = []
+        self.in_store = 0
+        self.answers: dict[str, str | None] = {}
         self.pending_events: list[JsonObject] = []
         self.queue: list[str] = []
         self.sent: set[str] = set()
@@ -231,7 +237,25 @@ class ThreadMachine(RuleBasedStateMachine):
     @rule()
     def the_session_is_cleared(self) -> None:
         self.state.clear()
-        self.initial, self.events, self.effects = {}, [], []
+        self.initial, self.events, self.effects, self.in_store = {}, [], [], 0
+        self.answers = {}
+
+    @precondition(lambda self: not self.leg_runs)
+    @rule(back=st.integers(0, 3))
+    def older_events_go_to_the_store(self, back: int) -> None:
+        """All up to the current run, or into it where it has grown large."""
+        run = self.state.current
+        until = len(self.events) if run is None else max(run.first, len(self.events) - 1 - back)
+        if until > self.in_store:
+            end = Position(count=until, head=self.events[until - 1]["id"])
+            self.state.keep_events(KeptEvents(digest=f"d{until}", end=end))
+            self.in_store = until
+
+    @precondition(lambda self: self.in_store)
+    @rule(digest=st.sampled_from(["late", "other"]))
+    def what_was_kept_of_another_session_counts_for_nothing(self, digest: str) -> None:
+        """The thread was cleared while older events were on their way."""
+        self.state.keep_events(KeptEvents(digest=digest, end=Position(count=self.in_store + 1, head="unheard of")))
 
     @rule()
     def the_thread_is_carried(self) -> None:
@@ -257,11 +281,22 @@ class ThreadMachine(RuleBasedStateMachine):
 
     @invariant()
     def events_and_state_follow_from_what_was_told(self) -> None:
-        kept = self.state.log.slice(0, self.state.log.end.count)
-        assert [told["id"] for told in kept] == [told["id"] for told in self.events]
-        told_by_legs = [(mine, theirs) for mine, theirs in zip(self.events, kept, strict=True) if "put" not in mine]
+        kept, mine = self.state.log.slice(0, self.state.log.end.count), self.events[self.in_store :]
+        assert [told["id"] for told in kept] == [told["id"] for told in mine]
+        told_by_legs = [(mine, theirs) for mine, theirs in zip(mine, kept, strict=True) if "put" not in mine]
         assert exact([mine for mine, _ in told_by_legs]) == exact([theirs for _, theirs in told_by_legs])
         assert exact(self.state.state) == exact(self.folded())
+
+    @invariant()
+    def a_reader_from_the_beginning_is_told_where_it_is(self) -> None:
+        page = session_page(self.state, SessionRequest())
+        assert (page.base.count, page.kept is not None) == (self.in_store, self.in_store > 0)
+        assert page.end == page.head == self.state.log.end
+
+    @invariant()
+    def answers_stay_as_long_as_their_runs_are_remembered(self) -> None:
+        for record in self.state.records:
+            assert self.state.answer_of(record) == self.answers.get(record.run_id)
 
     @invariant()
     def approvals_are_open_only_for_open_calls(self) -> None:
@@ -282,6 +317,7 @@ class ThreadMachine(RuleBasedStateMachine):
         if status != "cancelled":
             assert f'"words of {self.state.current.run_id}"' in json.dumps(self.events)
         self.state.end_run(status, error, at=self.now)
+        self.answers[self.state.records[-1].run_id] = self.state.answer_of(self.state.records[-1])
 
     def take_new_events(self) -> None:
         """Events that the thread itself makes; the facts about them stand elsewhere."""
