@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import structlog
 from temporalio import activity
@@ -48,6 +49,7 @@ from workflows.messages import (
 FIRST_BEAT, AFTER_EVENT, BEAT = 0.4, 0.4, 1.0
 MAX_DETAILS = 256 * 1024
 MAX_TEMP = 32 * 1024
+_USED = "used"
 _PATIENCE = 5.0
 """Seconds a guest gets to stop a leg that is cancelled."""
 _RETRYABLE = frozenset({"internal-error", "cancelled", "project-not-loaded", THREAD_UNREACHABLE, STORE_UNAVAILABLE})
@@ -70,8 +72,9 @@ class Leg:
         self._events: list[JsonObject] = []
         self._cuts: list[dict[Place, BlobRef]] = []
         """What of each event is in the Store, as far as events were looked at."""
-        self._details = [event for event in map(as_object, activity.info().heartbeat_details) if event]
-        """What the next attempt can go on from."""
+        self._details, self._before = _progress(activity.info().heartbeat_details)
+        """What the next attempt can go on from, and what the attempts before this one used."""
+        self._spent = Spent()
         self._keeping = asyncio.Lock()
         self._news = asyncio.Event()
         self._yielding: asyncio.Task[None] | None = None
@@ -115,7 +118,7 @@ class Leg:
                 state=asked.state,
                 progress=tuple(self._events),
                 temp=asked.temp,
-                limits=leg_limits(asked.limits, self._guests.project.config.limits, used=asked.used),
+                limits=leg_limits(asked.limits, self._guests.project.config.limits, used=asked.used.plus(self._before)),
             ),
             LegEnd,
             thread_id=self._thread_id,
@@ -127,7 +130,9 @@ class Leg:
     # ---- while it runs ---------------------------------------------------------------------------------------------
 
     def _noted(self, body: JsonObject) -> None:
-        self._events.append(EventNote.model_validate(body).event)
+        note = EventNote.model_validate(body)
+        self._events.append(note.event)
+        self._spent = note.spent
         self._news.set()
 
     async def _beat(self) -> None:
@@ -148,7 +153,12 @@ class Leg:
                 self._details = details
             else:
                 self._yielding = asyncio.create_task(self._yield())
-        activity.heartbeat(*self._details)
+        activity.heartbeat(*self._details, {_USED: self._used.model_dump()})
+
+    @property
+    def _used(self) -> Usage:
+        """By all attempts, as far as is known."""
+        return self._before.plus(Usage.model_validate(self._spent.model_dump()))
 
     async def _stripped(self) -> list[JsonObject]:
         """The events so far as history takes them."""
@@ -183,17 +193,17 @@ class Leg:
     # ---- how it ended ----------------------------------------------------------------------------------------------
 
     async def _ended(self, end: LegEnd) -> LegResult:
-        outcome, spent = end.outcome, end.spent
+        outcome, self._spent = end.outcome, end.spent
         if isinstance(outcome, LegFailed):
-            return await self._failed(outcome.code, outcome.message, retryable=outcome.retryable, spent=spent)
+            return await self._failed(outcome.code, outcome.message, retryable=outcome.retryable)
         if _temp_bytes(end.temp) > MAX_TEMP:
             text = f"The temp: state of the run has more than {MAX_TEMP} bytes. Keep big values as artifacts."
-            return await self._failed("temp-state-too-large", text, retryable=False, spent=spent)
+            return await self._failed("temp-state-too-large", text, retryable=False)
         if isinstance(outcome, LegAnswered):
-            return await self._result(Answered(), temp=end.temp, spent=spent)
+            return await self._result(Answered(), temp=end.temp)
         if isinstance(outcome, LegPaused):
-            return await self._result(Paused(attributes=self._attributes), temp=end.temp, spent=spent)
-        return await self._result(HandedOver(), temp=end.temp, spent=spent)
+            return await self._result(Paused(attributes=self._attributes), temp=end.temp)
+        return await self._result(HandedOver(), temp=end.temp)
 
     async def _cancelled(self) -> LegResult:
         why = activity.cancellation_details()
@@ -209,24 +219,28 @@ class Leg:
             raise ApplicationError(refused.text, type=THREAD_GONE, non_retryable=True)
         return await self._failed(refused.kind, refused.text, retryable=refused.kind in _RETRYABLE)
 
-    async def _failed(self, code: str, text: str, *, retryable: bool, spent: Spent | None = None) -> LegResult:
+    async def _failed(self, code: str, text: str, *, retryable: bool) -> LegResult:
         """Let Temporal try again from the last heartbeat, or end the leg here, with the events it has."""
         attempt = activity.info().attempt
         log.warning("leg.failed", thread=self._thread_id, run=self._asked.run_id, code=code, attempt=attempt)
         if retryable and attempt < self._asked.attempts:
             await self._heartbeat()
             raise ApplicationError(plain(text), type=plain(code))
-        return await self._result(Failed(code=plain(code), message=plain(text)), spent=spent)
+        return await self._result(Failed(code=plain(code), message=plain(text)))
 
-    async def _result(
-        self, outcome: LegOutcome, *, temp: JsonObject | None = None, spent: Spent | None = None
-    ) -> LegResult:
+    async def _result(self, outcome: LegOutcome, *, temp: JsonObject | None = None) -> LegResult:
         events = await self._stripped()
         count, problem = fitting(events)
         if problem:
             outcome, temp = _too_large(problem), None
-        usage = Usage.model_validate(spent.model_dump()) if spent else Usage()
-        return LegResult(outcome=outcome, events=tuple(events[:count]), temp=temp or {}, usage=usage)
+        return LegResult(outcome=outcome, events=tuple(events[:count]), temp=temp or {}, usage=self._used)
+
+
+def _progress(heartbeat: Sequence[Any]) -> tuple[list[JsonObject], Usage]:
+    """What an earlier attempt told: its events, and what it and those before it used."""
+    details = [detail for detail in map(as_object, heartbeat) if detail]
+    used = [Usage.model_validate(detail[_USED]) for detail in details if _USED in detail]
+    return [detail for detail in details if _USED not in detail], used[-1] if used else Usage()
 
 
 def _fits(details: list[JsonObject]) -> bool:

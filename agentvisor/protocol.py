@@ -45,23 +45,6 @@ class Alive(Frame):
     """Sent once a second from the guest's event loop (request id 0)."""
 
 
-class EventNote(Frame):
-    """A stored event of a running leg: ADK Event JSON, camelCase, without None."""
-
-    event: JsonObject
-
-    @field_validator("event")
-    @classmethod
-    def _has_an_id(cls, event: JsonObject) -> JsonObject:
-        if not isinstance(event.get("id"), str) or not event["id"]:
-            msg = "an event has an id: a thread finds its place by it"
-            raise ValueError(msg)
-        if any(key.startswith("~") for key in event):
-            msg = "a field of an event begins with '~': the host says there what it left out"
-            raise ValueError(msg)
-        return event
-
-
 # ---- one leg -------------------------------------------------------------------------------------------------------
 
 
@@ -110,6 +93,24 @@ class Spent(Frame):
     @classmethod
     def _bounded(cls, count: float) -> float:
         return type(count)(min(max(0, count), _MOST))
+
+
+class EventNote(Frame):
+    """A stored event of a running leg: ADK Event JSON, camelCase, without None; and what the leg used until now."""
+
+    event: JsonObject
+    spent: Spent = Spent()
+
+    @field_validator("event")
+    @classmethod
+    def _has_an_id(cls, event: JsonObject) -> JsonObject:
+        if not isinstance(event.get("id"), str) or not event["id"]:
+            msg = "an event has an id: a thread finds its place by it"
+            raise ValueError(msg)
+        if any(key.startswith("~") for key in event):
+            msg = "a field of an event begins with '~': the host says there what it left out"
+            raise ValueError(msg)
+        return event
 
 
 class RunLeg(Frame):

@@ -26,6 +26,7 @@ with workflow.unsafe.imports_passed_through():
         RunTool,
         ToolFailed,
         ToolResult,
+        Usage,
     )
     from workflows.ports import ToolActivities
     from workflows.run_state import Call, CurrentRun
@@ -94,8 +95,11 @@ class ThreadCalls(ThreadHandlers):
     async def _make(self, run: CurrentRun, call: Call) -> None:
         """Make one call, under its token where it has one."""
         limit = self._thread.options.limits.tool_calls
-        if limit is not None and run.usage.tool_calls >= limit:
-            call.settle_failed(ToolFailed(code="run-limit-exceeded", message=f"The run may make {limit} tool calls."))
+        if limit is not None and run.usage.tool_calls >= limit and not call.rounds:
+            text = (
+                f"This run may make {limit} tool calls and has none left. Nothing was run. Answer with what you have."
+            )
+            call.settle_failed(ToolFailed(code="run-limit-exceeded", message=text))
             self._close_approval(call)
             return
         call.attempts += 1
@@ -176,7 +180,8 @@ class ThreadCalls(ThreadHandlers):
             )
 
     async def _without_outcome(self, run: CurrentRun, call: Call, error: ActivityError) -> None:
-        """The activity ended without a value: nobody knows whether the tool took effect."""
+        """The activity ended without a value: nobody knows whether the tool took effect. It counts as if it had."""
+        run.usage = run.usage.plus(Usage(tool_calls=1, cost=call.pause.cost))
         if call.pause.effect == "read":
             call.settle_failed(ToolFailed(code="tool-error", message=f"The tool {call.tool!r} did not finish."))
             self._close_approval(call)

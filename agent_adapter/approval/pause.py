@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 PAYLOAD_KEY = "paused_call"
 """Key under which a PausedCall stands in the payload of an ADK tool confirmation request."""
@@ -32,6 +32,8 @@ class PausedCall(BaseModel):
     """Seconds one attempt may take; None: the host's default."""
     retries: int | None = None
     """Further attempts of an idempotent call; None: the host's default."""
+    cost: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """What the call takes of the run's cost limit."""
     expires: float | Literal["never"] | None = None
     """Seconds until the approval expires; None: the host's default."""
     summary: str | None = None

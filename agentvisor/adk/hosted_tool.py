@@ -13,7 +13,7 @@ from google.adk.tools import AgentTool, BaseTool, ToolContext
 from google.genai import types
 
 from agent_adapter.approval.pause import PausedCall
-from agent_adapter.errors import ModelError
+from agent_adapter.errors import ModelError, RunLimitExceeded
 from agent_adapter.integrations.adk.context import bind_context
 from agent_adapter.integrations.adk.hosted import asks_by_itself, has_outcome, is_waiting, outcome, pause
 from agent_adapter.integrations.adk.tool import AdapterTool
@@ -141,7 +141,8 @@ def _counted(tool: BaseTool, run: Run, *, cost: float = 0.0) -> Run:
     async def run_async(*, args: JsonObject, tool_context: ToolContext) -> Any:
         leg = None if has_outcome(tool_context) else running_leg()
         if leg:
-            await leg.before_tool()
+            if (refusal := await leg.before_tool(cost)) is not None:
+                return await _refused(tool, leg, refusal)
             leg.count_tool(cost)
         result = await own_outcome(run(args=args, tool_context=tool_context))
         if leg and is_waiting(tool_context):
@@ -153,6 +154,14 @@ def _counted(tool: BaseTool, run: Run, *, cost: float = 0.0) -> Run:
         return result_as_json(result)
 
     return run_async
+
+
+async def _refused(tool: BaseTool, leg: RunningLeg, refusal: RunLimitExceeded) -> JsonObject:
+    """The model is told, and may answer. A long-running call would wait for an answer that nobody has: the run ends."""
+    if tool.is_long_running:
+        leg.exceed("tool calls, tokens or cost")
+        await leg.stand_still()
+    return refusal.as_result()
 
 
 async def own_outcome(work: Awaitable[Any]) -> Any:

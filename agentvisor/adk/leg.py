@@ -57,7 +57,7 @@ class Leg:
         self._runner = runner
         self._sessions = sessions
         self._control = RunningLeg(asked.limits)
-        self._telling = Telling(lambda event: request.note(EventNote(event=dump(event))))
+        self._telling = Telling(lambda event: request.note(EventNote(event=dump(event), spent=self._control.spent)))
         self._here = Here(asked.thread_id, asked.principal, asked.run_id)
 
     def yield_soon(self) -> None:
@@ -179,6 +179,7 @@ class Leg:
         for cause in chain(error):
             if cause is self._control.model_error:
                 failed = model_failure(cause)
+                self._control.uncount_model()
                 log.error("leg.failed", **here, reason=failed.message)  # its traceback is ADK's alone
                 return failed
         log.error("leg.failed", **here, exc_info=error)

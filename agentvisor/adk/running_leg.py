@@ -8,9 +8,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NoReturn
 
+from agent_adapter.errors import RunLimitExceeded
 from agentvisor.protocol import LegAnswered, LegFailed, LegLimits, LegPaused, LegYielded, Spent
 
 Outcome = LegAnswered | LegPaused | LegFailed | LegYielded
+REFUSED_TURNS = 3
+"""So many turns of a leg may ask for calls that no limit allows any more; the model was told in each."""
 
 
 class RunningLeg:
@@ -23,7 +26,10 @@ class RunningLeg:
         self.yield_wanted = False
         self.stopped: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._limits = limits
-        self._waiting = 0
+        self._waiting = Spent()
+        """What calls will use that this leg left to be made outside."""
+        self._refused: str | None = None
+        self._refused_turns = 0
 
     def stop(self, outcome: Outcome) -> None:
         """End the leg with this outcome. The first one counts."""
@@ -37,49 +43,73 @@ class RunningLeg:
 
     async def before_model(self) -> None:
         """Called before each model call; does not return where there must be none."""
-        self._check_model_limits()
+        if what := self._no_model_call():
+            self.exceed(what)
         if self.yield_wanted and self.may_yield:
             self.stop(LegYielded())
         if self.stopped.done():
             await self.stand_still()
         self.spent = self.spent.model_copy(update={"model_calls": self.spent.model_calls + 1})
 
-    async def before_tool(self) -> None:
-        """Called before each tool call; does not return where there must be none."""
-        limit = self._limits.tool_calls
-        if limit is not None and self.spent.tool_calls + self._waiting >= limit:
-            self._exceeded(f"tool calls ({limit} left for this leg)")
+    async def before_tool(self, cost: float = 0.0) -> RunLimitExceeded | None:
+        """Called before each tool call; does not return where there must be none. What it returns is the outcome."""
         if self.stopped.done():
             await self.stand_still()
+        if (what := self._no_tool_call(cost)) is None:
+            return None
+        self._refused = what
+        return RunLimitExceeded(
+            f"This run has no {what} left. Nothing was run. Answer with what you have; a new run starts anew."
+        )
 
     def count_tool(self, cost: float = 0.0) -> None:
-        more = {"tool_calls": self.spent.tool_calls + 1, "cost": self.spent.cost + cost}
-        self.spent = self.spent.model_copy(update=more)
+        self.spent = _plus(self.spent, 1, cost)
 
     def uncount_tool(self, cost: float = 0.0) -> None:
         """The call did not run here after all: it waits to be made outside."""
-        self._waiting += 1
-        less = {"tool_calls": self.spent.tool_calls - 1, "cost": max(0.0, self.spent.cost - cost)}
-        self.spent = self.spent.model_copy(update=less)
+        self.spent, self._waiting = _plus(self.spent, -1, -cost), _plus(self._waiting, 1, cost)
+
+    def uncount_model(self) -> None:
+        """The model call raised: it gave nothing, and another attempt may make it again."""
+        self.spent = self.spent.model_copy(update={"model_calls": self.spent.model_calls - 1})
 
     def count_tokens(self, tokens: int) -> None:
         self.spent = self.spent.model_copy(update={"tokens": self.spent.tokens + tokens})
 
-    def _check_model_limits(self) -> None:
-        limits, spent = self._limits, self.spent
-        if limits.model_calls is not None and spent.model_calls >= limits.model_calls:
-            self._exceeded(f"model calls ({max(0, limits.model_calls)} left for this leg)")
-        elif limits.tokens is not None and spent.tokens >= limits.tokens:
-            self._exceeded(f"tokens ({max(0, limits.tokens)} left for this leg)")
-        elif limits.cost is not None and spent.cost > limits.cost:
-            self._exceeded(f"cost ({max(0.0, limits.cost):g} left for this leg)")
-
-    def _exceeded(self, what: str) -> None:
+    def exceed(self, what: str) -> None:
+        """End the leg: without more of this it can do nothing of use."""
         text = (
             f"The run has used up its {what}. Raise the limits of the thread or of the project, "
             "or give the agent a smaller task."
         )
         self.stop(LegFailed(code="run-limit-exceeded", message=text))
+
+    def _no_model_call(self) -> str | None:
+        """What is used up, so that the model is not called."""
+        limits, spent = self._limits, self.spent
+        if limits.model_calls is not None and spent.model_calls >= limits.model_calls:
+            return "model calls"
+        if limits.tokens is not None and spent.tokens >= limits.tokens:
+            return "tokens"
+        if limits.cost is not None and spent.cost > limits.cost:
+            return "cost"
+        self._refused_turns += self._refused is not None
+        refused, self._refused = self._refused, None
+        return refused if self._refused_turns >= REFUSED_TURNS else None
+
+    def _no_tool_call(self, cost: float) -> str | None:
+        """What is used up, so that one more tool call of this cost is not made."""
+        limits, spent, waiting = self._limits, self.spent, self._waiting
+        if limits.tool_calls is not None and spent.tool_calls + waiting.tool_calls >= limits.tool_calls:
+            return "tool calls"
+        if limits.cost is not None and spent.cost + waiting.cost + cost > limits.cost:
+            return "cost"
+        return "tokens" if limits.tokens is not None and spent.tokens >= limits.tokens else None
+
+
+def _plus(spent: Spent, tool_calls: int, cost: float) -> Spent:
+    more = {"tool_calls": spent.tool_calls + tool_calls, "cost": max(0.0, spent.cost + cost)}
+    return spent.model_copy(update=more)
 
 
 _running: ContextVar[RunningLeg | None] = ContextVar("agentvisor_running_leg", default=None)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agentvisor.adk.running_leg import REFUSED_TURNS
 from agentvisor.local_gemini import LocalGemini
 from agentvisor.protocol import LegFailed, LegInput, LegLimits
 from tests.adk.conftest import thread
@@ -138,7 +139,8 @@ async def test_a_request_for_a_credential_ends_the_run_and_its_secret_is_told_to
     ("limits", "turns"),
     [
         (LegLimits(model_calls=2), 2),
-        (LegLimits(tool_calls=2), 3),
+        (LegLimits(tool_calls=2), 2 + REFUSED_TURNS),
+        (LegLimits(cost=0.0, tool_calls=1), 1 + REFUSED_TURNS),
         (LegLimits(tokens=5), 1),
     ],
 )

@@ -89,6 +89,7 @@ def paused_call(prepared: PreparedCall, raw: dict[str, Any]) -> PausedCall:
         probe=spec.probe is not None,
         timeout=spec.timeout,
         retries=spec.retries,
+        cost=spec.cost,
         expires=spec.expires,
         summary=_line(spec.summary_of(prepared.arguments), prepared.reason),
     )
