@@ -101,3 +101,18 @@ async def test_arguments_that_cannot_run_are_never_shown_to_a_person(scene: Scen
     assert '"kind": "guardrail-blocked"' in answers[1]
     assert '"kind": "tool-args-invalid"' in answers[2]
     assert await scene.effects("pay") == 0
+
+
+async def test_state_of_parallel_calls_is_merged_in_the_order_of_the_calls(scene: Scene) -> None:
+    """Whichever was made first: of two that write one key the last call's value stays, and both calls are known."""
+    calls = [scene.call("pay", amount=1), scene.call("pay", amount=2)]
+    scene.script({"calls": calls}, "Paid.")
+    thread = await scene.thread()
+    run_id, (first, second) = await scene.paused(thread)
+    await thread.decide(second.id, True, by="ben")
+    await scene.effect("pay")
+    await thread.decide(first.id, True, by="ben")
+    view = await scene.ended(thread, run_id)
+    assert [call.status for call in view.calls] == ["done", "done"]
+    assert await scene.payloads("pay") == [{"amount": 2}, {"amount": 1}]
+    assert (await thread.state())["paid"] == 2

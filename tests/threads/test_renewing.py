@@ -63,6 +63,21 @@ async def test_updates_sent_while_a_thread_continues_as_new_again_and_again_all_
     assert await scene.executions(thread) > 2
 
 
+async def test_the_signature_of_a_thought_is_the_same_in_every_execution(scene: Scene) -> None:
+    """Byte for byte, also for a guest that knows nothing: a model's API refuses any other for ever."""
+    call = {"name": "look", "args": {"mark": scene.mark}}
+    scene.script({"parts": [{"functionCall": call, "thoughtSignature": "__4A_w=="}]}, "Seen.", words="go")
+    scene.script("Here.", words="next")
+    thread = await scene.thread(runs_per_execution=1)
+    await scene.answered(thread)
+    scene.kill_guests()
+    await scene.answered(thread, "next")
+    assert await scene.executions(thread) > 1
+    parts = [part for content in scene.requests()[-1].contents for part in content["parts"]]
+    (signature,) = [part["thoughtSignature"] for part in parts if "thoughtSignature" in part]
+    assert signature.translate({ord("-"): "+", ord("_"): "/"}) == "//4A/w=="
+
+
 # ---- while older events go to the Store ------------------------------------------------------------------------------
 
 
