@@ -18,6 +18,7 @@ from agentvisor.host.settings import Settings
 from agentvisor.local_gemini import LocalGemini
 from agentvisor.project import read_project
 from tests.fixtures.effects import Effects
+from tests.fixtures.gemini import assert_well_formed
 from tests.host.processes import until
 from tests.threads.conftest import Scene
 from worker import RunningWorker, running_worker
@@ -43,6 +44,8 @@ root_agent = LlmAgent(name="store", model="gemini-2.5-flash", instruction="You a
 register_agent(root_agent)
 """
 CHANGED = AGENT.replace('idempotent=True, summary="the old summary"', 'summary="the new summary"')
+REMOVED = AGENT.replace("async def ship(", "async def stow(")
+LOOSENED = AGENT.replace("confirm=True, ", "")
 BROKEN = "raise RuntimeError('half of a deploy')\n"
 
 
@@ -135,3 +138,37 @@ async def test_a_tool_that_changed_is_asked_about_again_and_is_what_it_now_is(
     assert unknown.kind == "unknown_outcome"
     assert await shop.effects("ship") == 1
     await shop.history(thread)
+
+
+async def test_a_call_of_a_tool_that_is_gone_is_closed_with_the_reason(shop: Scene, store: Store) -> None:
+    """The approval came too late: nothing is made, the run says which tool is missing, and the next one goes on."""
+    shop.script(shop.call("ship"), "never", words="go")
+    shop.script("Here.", words="next")
+    thread = await shop.thread("store")
+    run_id, (approval,) = await shop.paused(thread)
+    await store.becomes(REMOVED)
+    await thread.decide(approval.id, True, by="ben")
+    view = await shop.ended(thread, run_id, "error")
+    assert view.error
+    assert (view.error.code, "'ship'" in view.error.message) == ("tool-not-found", True)
+    assert [call.status for call in view.calls] == ["failed"]
+    assert (await shop.answered(thread, "next")).answer == "Here."
+    assert_well_formed(shop.requests()[-1].contents)
+    assert await shop.effects("ship") == 0
+
+
+@pytest.mark.parametrize("approved", [True, False])
+async def test_a_rule_that_no_longer_asks_overrules_nobody(shop: Scene, store: Store, approved: bool) -> None:
+    """The call waits on: a no stays a no, and what is approved is asked about again as it now is."""
+    shop.script(shop.call("ship"), "So be it.")
+    thread = await shop.thread("store")
+    run_id, (approval,) = await shop.paused(thread)
+    await store.becomes(LOOSENED)
+    await thread.decide(approval.id, approved, by="ben")
+    if approved:
+        (again,) = (await thread.wait(run_id, timeout=60)).interrupts
+        assert await shop.effects("ship") == 0
+        await thread.decide(again.id, True, by="ben")
+    view = await shop.ended(thread, run_id)
+    assert [call.status for call in view.calls] == ["done" if approved else "denied"]
+    assert await shop.effects("ship") == approved
