@@ -23,30 +23,44 @@ def with_own_ids(response: LlmResponse, events: Sequence[Event]) -> None:
 
 
 def in_call_order(contents: list[types.Content]) -> list[types.Content]:
-    """The contents with the responses of each turn in the order of its calls.
+    """The contents with the responses of each turn in the order of its calls, one for each call.
 
-    Answers that came in later (of long-running tools) stand at the end otherwise.
+    Answers that came in later (of long-running tools) stand at the end otherwise; and one is missing where its run
+    ended before it: no model takes a call without a response.
     """
-    ordered = list(contents)
-    for index in range(1, len(ordered)):
-        calls = [part.function_call for part in ordered[index - 1].parts or () if part.function_call]
-        if len(calls) > 1:
-            ordered[index] = _ordered(ordered[index], calls)
+    ordered: list[types.Content] = []
+    calls: list[types.FunctionCall] = []
+    for content in contents:
+        if calls and not _responses(content):
+            ordered.append(_ordered(types.Content(role="user", parts=[]), calls))
+        elif calls:
+            content = _ordered(content, calls)  # noqa: PLW2901 - the same content, as it must be
+        ordered.append(content)
+        calls = [part.function_call for part in content.parts or () if part.function_call]
     return ordered
 
 
+def _responses(content: types.Content) -> list[types.Part]:
+    return [part for part in content.parts or () if part.function_response]
+
+
 def _ordered(content: types.Content, calls: list[types.FunctionCall]) -> types.Content:
-    parts = list(content.parts or ())
-    waiting = [part for part in parts if part.function_response]
+    parts, waiting = list(content.parts or ()), _responses(content)
     found: list[types.Part] = []
     for call in calls:
         match = next((part for part in waiting if _answers(part, call)), None)
         if match is not None:
             waiting.remove(match)
-            found.append(match)
+        found.append(match or _missing(call))
     rest = [part for part in parts if not part.function_response]
     again = [*found, *waiting, *rest]
     return content if again == parts else content.model_copy(update={"parts": again})
+
+
+def _missing(call: types.FunctionCall) -> types.Part:
+    text = "The run ended before this call had a result. Whether it took effect is not known."
+    response = {"error": {"kind": "unknown-outcome", "message": text}}
+    return types.Part(function_response=types.FunctionResponse(id=call.id, name=call.name, response=response))
 
 
 def _answers(part: types.Part, call: types.FunctionCall) -> bool:
