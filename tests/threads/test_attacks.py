@@ -56,6 +56,18 @@ async def test_a_call_that_asks_by_itself_and_is_denied_has_no_effect(scene: Sce
     assert '"kind": "approval-denied"' in scene.heard(values=True)[-1]
 
 
+@pytest.mark.parametrize("approved", [True, False])
+async def test_a_custom_tool_that_wants_a_confirmation_is_not_run_after_a_no(scene: Scene, approved: bool) -> None:
+    """After a yes it is run once."""
+    scene.script(scene.call("open_vault"), "So be it.")
+    thread = await scene.thread()
+    run_id, (approval,) = await scene.paused(thread)
+    assert (approval.kind, approval.tool) == ("approval", "open_vault")
+    await thread.decide(approval.id, approved, by="ben")
+    await scene.ended(thread, run_id)
+    assert await scene.effects("open_vault") == approved
+
+
 async def test_a_key_that_was_deleted_is_gone_for_the_agent_too(scene: Scene) -> None:
     """Whether its process holds the session already, or is a fresh one."""
     scene.script(scene.call("remember"), "Kept.", words="go")

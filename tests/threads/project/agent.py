@@ -192,6 +192,26 @@ def recall(mark: str, tool_context: AdkToolContext) -> dict[str, Any]:
     return {"kept": tool_context.state.get("kept"), "mark": mark}
 
 
+class Vault(BaseTool):
+    """A tool of the author's own making that wants a confirmation."""
+
+    def __init__(self) -> None:
+        super().__init__(name="open_vault", description="Open the vault.")
+
+    def _get_declaration(self) -> types.FunctionDeclaration:
+        mark = types.Schema(type=types.Type.STRING)
+        parameters = types.Schema(type=types.Type.OBJECT, properties={"mark": mark}, required=["mark"])
+        return types.FunctionDeclaration(name=self.name, description=self.description, parameters=parameters)
+
+    async def check_require_confirmation(self, args: dict[str, Any], tool_context: AdkToolContext) -> bool:
+        del args, tool_context
+        return True
+
+    async def run_async(self, *, args: dict[str, Any], tool_context: AdkToolContext) -> Any:
+        del tool_context
+        return {"opened": await areport(f"{args['mark']}.open_vault")}
+
+
 def remember(mark: str, tool_context: AdkToolContext) -> dict[str, Any]:
     """A plain ADK tool that writes temporary and session state."""
     tool_context.state["temp:secret"] = f"temp-{mark}"
@@ -208,6 +228,7 @@ def worker(name: str, **more: Any) -> LlmAgent:
         *adk_tools(registry),
         FunctionTool(refund, require_confirmation=True),
         LongRunningFunctionTool(ask_warehouse),
+        Vault(),
         remember,
         recall,
         wire,
