@@ -32,11 +32,20 @@ class AgentInfo(Frame):
     tools: tuple[str, ...] = ()
 
 
+class LeftOut(Frame):
+    """A tool that no agent of the project has, since no model can be shown what it takes."""
+
+    tool: str
+    reason: str
+    """A message for the project's author."""
+
+
 class Hello(Frame):
     """First note of a guest (request id 0): what it loaded, or why it could not."""
 
     pid: int
     agents: tuple[AgentInfo, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     error: str | None = None
     """A message for the project's author: what is wrong, where, and the way out."""
 

@@ -17,12 +17,13 @@ from google.adk.apps import App
 from google.adk.workflow import BaseNode
 from pydantic import ValidationError
 
+from agent_adapter.integrations.adk.tool import left_out
 from agentvisor.adk.agents import all_agents, static_tools
 from agentvisor.adk.project_rules import ProjectRules
 from agentvisor.adk.refusals import Refusal, check_app, check_rules
 from agentvisor.adk.registration import registered_agents
 from agentvisor.project import ProjectError, read_config
-from agentvisor.protocol import AgentInfo
+from agentvisor.protocol import AgentInfo, LeftOut
 
 ENTRY = "agent.py"
 
@@ -61,6 +62,11 @@ def load_project(folder: Path) -> ProjectCode:
     except (Refusal, ProjectError) as refusal:
         raise ProjectRefused(str(refusal)) from refusal
     return ProjectCode(apps, rules)
+
+
+def tools_left_out() -> tuple[LeftOut, ...]:
+    """The tools that the project's code defines and no agent can have."""
+    return tuple(LeftOut(tool=name, reason=f"{problem} Mend its schema.") for name, problem in left_out())
 
 
 def _imported(folder: Path) -> ModuleType:

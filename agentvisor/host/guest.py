@@ -94,6 +94,8 @@ class Guest:
             raise
         guest._watch = asyncio.create_task(guest._kill_when_silent())
         log.info("guest.started", guest=guest.pid, project=start.project.name)
+        for tool in guest._hello.result().left_out:
+            log.error("tool.left_out", project=start.project.name, tool=tool.tool, reason=guest._told(tool.reason))
         return guest
 
     @property

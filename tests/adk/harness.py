@@ -128,11 +128,11 @@ class Guests:
 
     def __init__(self, project: Path, environment: Mapping[str, str], fork_server: ForkServer) -> None:
         self._project = project
-        self._environment = environment
-        self._fork_server = fork_server
+        self.environment = environment
+        self.fork_server = fork_server
 
     async def take(self, project: Path | None = None) -> GuestProcess:
-        guest = await GuestProcess.fork(self._fork_server, project or self._project, self._environment)
+        guest = await GuestProcess.fork(self.fork_server, project or self._project, self.environment)
         await guest.ready()
         return guest
 

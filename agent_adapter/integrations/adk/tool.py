@@ -20,6 +20,8 @@ from agent_adapter.registry import ToolRegistry
 from agent_adapter.schema.gemini import to_gemini_parameters
 from agent_adapter.spec import MAX_SUMMARY, ToolSpec
 
+_left_out: dict[str, ToolSchemaError] = {}
+
 
 class AdapterTool(BaseTool):
     """Runs its spec through the executor. Make it with `adk_tool` or `adk_tools`."""
@@ -116,6 +118,7 @@ def adk_tools(registry: ToolRegistry, *, executor: Executor | None = None) -> li
     """One ADK tool for each tool of the registry that is exported to `adk`, in the registry's order.
 
     One that no model can be shown is left out, and its ToolSchemaError is logged: the others still work.
+    `left_out()` says which they are.
     """
     shared = executor or Executor(registry)
     made: list[BaseTool] = []
@@ -123,8 +126,16 @@ def adk_tools(registry: ToolRegistry, *, executor: Executor | None = None) -> li
         try:
             made.append(adk_tool(spec, executor=shared))
         except ToolSchemaError as problem:
+            _left_out[spec.name] = problem
             log_cause("tool.left_out", problem, tool=spec.name)
+        else:
+            _left_out.pop(spec.name, None)
     return made
+
+
+def left_out() -> tuple[tuple[str, ToolSchemaError], ...]:
+    """The tools that `adk_tools` left out in this process, by name, and why."""
+    return tuple(_left_out.items())
 
 
 def _registry_of(spec: ToolSpec) -> ToolRegistry:
