@@ -13,9 +13,10 @@ from typing import Any
 from effects_client import areport, report
 from google.adk.agents import BaseAgent, LlmAgent, LoopAgent, ParallelAgent, SequentialAgent
 from google.adk.agents.invocation_context import InvocationContext
-from google.adk.events import Event
+from google.adk.events import Event, RequestInput
 from google.adk.tools import BaseTool, FunctionTool, LongRunningFunctionTool
 from google.adk.tools import ToolContext as AdkToolContext
+from google.adk.workflow import START, Workflow
 from google.genai import types
 
 from agent_adapter import Allow, Block, CallableGuard, ToolContext, ToolError, ToolRegistry
@@ -287,6 +288,25 @@ class Echo(BaseAgent):
         yield Event(author=self.name, invocation_id=ctx.invocation_id, content=said)
 
 
+async def open_file(node_input: Any) -> str:
+    """The first node of a flow: what it does is done once a run."""
+    mark = str(node_input.parts[0].text).split()[0]
+    await areport(f"{mark}.open_file")
+    return mark
+
+
+async def ask_colour(node_input: str) -> AsyncGenerator[RequestInput]:
+    """The second node asks a person, in every run under the same id."""
+    await areport(f"{node_input}.ask_colour")
+    yield RequestInput(interrupt_id="colour", message="Which colour?", response_schema=str)
+
+
+async def close_file(node_input: Any) -> AsyncGenerator[Event]:
+    """The last node tells what was answered."""
+    said = types.Content(role="model", parts=[types.Part(text=f"It is {node_input}.")])
+    yield Event(content=said)
+
+
 AGENTS = (
     Echo(name="echo"),
     Forger(name="forger", sub_agents=[worker("forged")]),
@@ -303,6 +323,7 @@ AGENTS = (
         ],
     ),
     LoopAgent(name="loop", sub_agents=[worker("looper")], max_iterations=2),
+    Workflow(name="flow", edges=[(START, open_file), (open_file, ask_colour), (ask_colour, close_file)]),
     ParallelAgent(name="pair", sub_agents=[worker("left"), worker("right")]),
 )
 
