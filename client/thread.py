@@ -17,6 +17,7 @@ from client.tail import Bookmark
 from workflows.messages import (
     Answer,
     AppendEvents,
+    ApprovalView,
     CancelRun,
     Decide,
     Interrupt,
@@ -137,6 +138,10 @@ class Thread:
     async def interrupts(self) -> tuple[Interrupt, ...]:
         """What the thread waits for from outside, oldest first."""
         return await self._execution.interrupts()
+
+    async def approval(self, approval_id: str) -> ApprovalView:
+        """How an approval stands. Refused where the thread does not know it, or has forgotten it: it keeps 200."""
+        return await self._execution.query("approval", {"approval_id": approval_id}, ApprovalView)
 
     async def decide(
         self,

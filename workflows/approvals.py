@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from workflows.messages import GrantView
+from workflows.messages import ApprovalView, GrantView
 
 Status = Literal["pending", "deciding", "approved", "spent", "denied", "expired", "withdrawn"]
 
@@ -171,6 +171,16 @@ class Ledger(BaseModel):
             "interrupt-unknown", f"Nothing waits as {interrupt_id!r}. The query `interrupts` lists what does."
         )
 
+    def view(self, approval_id: str) -> ApprovalView:
+        """How an approval stands. Refused where no such id was given out, or it was settled too long ago."""
+        if (approval := self.open.get(approval_id)) is not None:
+            waits = approval.status in {"pending", "deciding"}
+            return _view(approval_id, "pending" if waits else approval.status, None if waits else approval.by)
+        known = self.settled.get(approval_id)
+        if known is None or not _ID.fullmatch(approval_id):
+            raise self._not_open(approval_id)
+        return _view(approval_id, "consumed" if known.status == "approved" else known.status, known.by)
+
     def grant(self, token: str) -> GrantView:
         """What a token permits. Refused for a token that does not exist, or is not spent."""
         for approval in self.open.values():
@@ -202,6 +212,11 @@ class Ledger(BaseModel):
         return Refused("approval-unknown", f"Nothing waits as {approval_id!r}. The query `interrupts` lists what does.")
 
 
+def _view(approval_id: str, status: str, by: str | None) -> ApprovalView:
+    return ApprovalView.model_validate({"id": approval_id, "status": _USED_UP.get(status, status), "by": by or None})
+
+
+_USED_UP = {"spent": "consumed"}
 _WORDS = {"approved": "approved", "spent": "approved", "denied": "denied"}
 
 

@@ -414,6 +414,23 @@ class SessionPage(View):
     answers_left: int = 0
 
 
+class ApprovalAsked(Message):
+    """Input of the `approval` query."""
+
+    approval_id: Id
+
+
+class ApprovalView(View):
+    """Result of the `approval` query. `status`: pending, approved, denied, expired, withdrawn or consumed (used up).
+
+    `by`: who settled it; None while it is pending.
+    """
+
+    id: str
+    status: Literal["pending", "approved", "denied", "expired", "withdrawn", "consumed"]
+    by: str | None = None
+
+
 class GrantRequest(Message):
     """Input of the `grant` query."""
 

@@ -24,6 +24,8 @@ with workflow.unsafe.imports_passed_through():
     from workflows.messages import (
         Answer,
         AppendEvents,
+        ApprovalAsked,
+        ApprovalView,
         CancelRun,
         CheckArgs,
         CheckedArgs,
@@ -205,6 +207,12 @@ class ThreadHandlers:
     def interrupts(self, *surplus: Any) -> list[Interrupt]:
         with for_people():
             return views.interrupts(self._thread, thread_id=self._thread_id)
+
+    @workflow.query(name="approval", description='How an approval stands: {"approval_id": "ap-1-1"}')
+    def approval(self, request: Any = None, *surplus: Any) -> ApprovalView:
+        with for_people():
+            asked = door.parsed(ApprovalAsked, request, surplus=surplus, example='{"approval_id": "ap-1-1"}')
+            return self._thread.ledger.view(asked.approval_id)
 
     @workflow.query(name="session", description='Events of the session: {"since": {"count": 0, "head": ""}}')
     def session(self, request: Any = None, *surplus: Any) -> SessionPage:

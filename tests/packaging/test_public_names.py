@@ -24,7 +24,7 @@ PUBLIC = {
     "agentvisor.local_gemini": (
         "Call Conversation Fault LocalGemini Script ScriptInvalidError SeenRequest Turn load_script problems_of"
     ),
-    "client": "ListedThread Thread Threads Waiting",
+    "client": "ListedThread Thread ThreadApprovals Threads Waiting",
 }
 
 
