@@ -152,7 +152,7 @@ class Scene:
     async def idle(self, thread: Thread) -> ThreadView:
         """Wait until the thread has nothing to do."""
         async with asyncio.timeout(60):
-            while (view := await thread.view()).status != "idle":
+            while (view := await thread.view()).status != "idle":  # noqa: ASYNC110 - the server is another process
                 await asyncio.sleep(0.1)
         return view
 
