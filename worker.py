@@ -6,6 +6,7 @@ Where Temporal is, is configured as for every Temporal tool (TEMPORAL_ADDRESS, T
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -198,6 +199,8 @@ async def _until_interrupted(settings: Settings, projects: Sequence[Project], *,
                 _tell_where(server)
             client = await connect(connection)
             worker = await stack.enter_async_context(running_worker(client, settings, projects, environment=os.environ))
+            gc.collect()
+            gc.freeze()  # what imports leave is not walked again: threads that leave the cache are freed sooner
             log.info("worker.ready", agents=sorted(worker.guests), task_queue=worker.task_queue)
             await asyncio.Event().wait()
     except asyncio.CancelledError:
