@@ -20,7 +20,7 @@ from temporalio.worker import Replayer
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from agentvisor.host.workflow_runner import UpdatesLast
-from client.errors import Refused
+from client.errors import OperatorError, Refused
 from tests.properties.conftest import Stand
 from tests.properties.expected import GATED, NOTED, ExpectedRun, ExpectedThread
 from tests.threads.conftest import Scene
@@ -137,6 +137,7 @@ class ThreadMachine(RuleBasedStateMachine):
     def the_worker_is_restarted(self) -> None:
         self.do(self.stand.end())
         self.do(self.stand.start())
+        self.do(self._answered())
 
     @rule()
     def time_passes(self) -> None:
@@ -153,6 +154,14 @@ class ThreadMachine(RuleBasedStateMachine):
                 await self._wait(seconds=5)
                 for interrupt in await self.thread.interrupts():
                     await self._settle(interrupt, "yes")
+
+    async def _answered(self) -> None:
+        """Until the new worker has the thread: the old one's queue may keep it for seconds."""
+        async with asyncio.timeout(60):
+            while True:
+                with suppress(OperatorError):
+                    await self.thread.view()
+                    return
 
     async def _wait(self, *, seconds: float, until_ended: bool = False) -> None:
         """Until the current run waits for somebody, or has ended."""

@@ -31,7 +31,7 @@ async def test_what_was_sent_without_a_worker_is_done_in_its_order_when_one_come
     paying = await thread.run(f"{scene_mark} pay")
     told = await cli("threads", "run", thread.id, f"{scene_mark} word")
     assert (told.code, "No worker answers" in told.err) == (5, True)
-    asked = (thread.wait(paying), thread.view(), thread.decide("ap-1-1", True, by="ben"), threads.approvals())
+    asked = (thread.wait(paying), thread.view(), thread.decide("ap-1-1", True, by="ben"))
     for refused in await asyncio.gather(*asked, return_exceptions=True):
         assert isinstance(refused, NoWorker)
     environment = {**os.environ, **model.env(), **counter.env()}
