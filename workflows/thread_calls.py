@@ -95,7 +95,7 @@ class ThreadCalls(ThreadHandlers):
     async def _make(self, run: CurrentRun, call: Call) -> None:
         """Make one call, under its token where it has one."""
         limit = self._thread.options.limits.tool_calls
-        if limit is not None and run.usage.tool_calls >= limit and not call.rounds:
+        if limit is not None and run.usage.tool_calls >= limit and not call.approval_id:  # a person's word goes first
             text = (
                 f"This run may make {limit} tool calls and has none left. Nothing was run. Answer with what you have."
             )
