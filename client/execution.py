@@ -9,9 +9,10 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import EventType, TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
-from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, GetWorkflowExecutionHistoryReverseRequest
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowUpdateStage
 
 from client.checks import payload
@@ -27,6 +28,16 @@ _PREFIX = "thread-"
 _OUTCOME = 60.0
 _MORE_PATIENCE = 15.0
 _AGAIN = 0.05
+_LAST_EVENTS = 20
+_OF_WORKERS = frozenset(
+    {
+        EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED,
+        EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED,
+        EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED,
+        EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED,
+    }
+)
+"""Events that only a worker causes. A server times tasks out by itself."""
 _STUCK_AT = 3
 """A workflow task tried so often fails; a worker that died costs one attempt, rarely two."""
 
@@ -115,7 +126,23 @@ class Execution:
         if description.raw_description.pending_workflow_task.attempt >= _STUCK_AT:
             return ThreadStuck(self.thread_id), False
         task_queue = description.task_queue or self._task_queue
-        return NoWorker(task_queue, note=note), await self._was_polled(task_queue, since=asked_at)
+        at_work = await self._moved(since=asked_at) or await self._was_polled(task_queue, since=asked_at)
+        return NoWorker(task_queue, note=note), at_work
+
+    async def _moved(self, *, since: datetime) -> bool:
+        """A worker that is too busy to come for more work has just done some for this very thread."""
+        request = GetWorkflowExecutionHistoryReverseRequest(
+            namespace=self._client.namespace,
+            execution=WorkflowExecution(workflow_id=workflow_id(self.thread_id)),
+            maximum_page_size=_LAST_EVENTS,
+        )
+        async with within(self.thread_id):
+            service = self._client.workflow_service
+            page = await service.get_workflow_execution_history_reverse(request, timeout=RPC_DEADLINE)
+        return any(
+            event.event_time.ToDatetime(UTC) >= since and event.event_type in _OF_WORKERS
+            for event in page.history.events
+        )
 
     async def _was_polled(self, task_queue: str, *, since: datetime) -> bool:
         """A worker came for work. The server lists those of the last minutes, also the dead: only their times tell."""
