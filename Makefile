@@ -6,6 +6,7 @@
 #   make worker   a worker for PROJECT, with a dev server unless TEMPORAL_ADDRESS answers; no key: SCRIPT is the model
 #
 # PYTHON=/path/to/python chooses the interpreter of the environment; ARGS='...' goes to pytest or to the benchmarks.
+# TESTERS=1 runs the tests in one process instead of two.
 
 UV_VERSION := 0.13.9
 UV := .uv/bin/uv
@@ -13,6 +14,7 @@ BIN := .venv/bin
 PROJECT ?= examples/shop_helper
 SCRIPT ?= examples/shop_helper/shop.yaml
 ARGS ?=
+TESTERS ?= 2
 
 # What decides which environment uv works on: only this file does.
 unexport PYTHONDONTWRITEBYTECODE VIRTUAL_ENV PYTHONHOME UV_PYTHON UV_PROJECT UV_WORKING_DIRECTORY UV_SYSTEM_PYTHON
@@ -90,7 +92,7 @@ format: env
 test: env
 	@status=0; \
 	$(MAKE) --no-print-directory lint || { status=1; echo "make lint failed; the tests run all the same."; }; \
-	$(BIN)/pytest $(ARGS) || status=1; \
+	$(BIN)/pytest -n $(TESTERS) --dist loadfile $(ARGS) || status=1; \
 	exit $$status
 
 clean:
