@@ -42,6 +42,12 @@ def agent_failure(error: BaseException) -> LegFailed:
     return LegFailed(code="agent-error", message=text, retryable=_is_transient(cause))
 
 
+def error_text(code: str, text: str) -> str:
+    """What an error event may say. ADK gives those of exceptions the name of the class as code, and all of the text."""
+    is_of_an_exception = code.isidentifier() and code != code.upper()
+    return f"It failed with {code}. The guest's log holds the cause." if is_of_an_exception else _told(text)
+
+
 def root_cause(error: BaseException) -> BaseException:
     """ADK wraps what a plugin raises."""
     causes = [error]

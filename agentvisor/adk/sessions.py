@@ -6,14 +6,18 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+import structlog
 from google.adk.events import Event
 from google.adk.sessions import BaseSessionService, Session
 from google.adk.sessions.base_session_service import GetSessionConfig, ListSessionsResponse
 from pydantic import ValidationError
 
+from agentvisor.adk.failures import error_text
 from agentvisor.adk.json_values import flaw
 from agentvisor.channel import Refused
 from agentvisor.protocol import Base, JsonObject
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 CACHED_EVENTS = 50_000
 """A live event takes about 5 kB."""
@@ -116,6 +120,7 @@ class LiveSessions(BaseSessionService):
         if event.partial:
             return event
         _refuse_unfit_state(session, event)
+        _keep_to_the_log(event)
         event = await super().append_event(session, event)
         session.last_update_time = event.timestamp
         live = self._running.get(session.id)
@@ -147,6 +152,16 @@ def _read(event: JsonObject) -> Event:
             "can go on. Clear the thread, or create another one."
         )
         raise Refused("session-unreadable", text) from problem
+
+
+def _keep_to_the_log(event: Event) -> None:
+    """The text of an exception that a node raised: where the node is tried again, the event stays in the session."""
+    if not event.error_code or not event.error_message or event.content is not None:
+        return
+    told = error_text(event.error_code, event.error_message)
+    if told != event.error_message:
+        log.warning("node.failed", agent=event.author, kind=event.error_code, cause=event.error_message)
+        event.error_message = told
 
 
 def _refuse_unfit_state(session: Session, event: Event) -> None:

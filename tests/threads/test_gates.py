@@ -181,3 +181,16 @@ async def test_no_text_of_a_failing_callback_is_told(scene: Scene, when: str, ki
     assert (view.status, view.error and view.error.code) == ("error", "agent-error")
     assert (await scene.answered(thread, "next")).answer == "Hello."
     assert not [place for place, text in (await told(scene, thread)).items() if SECRET in text]
+
+
+async def test_no_text_of_a_failure_that_was_tried_again_is_told(scene: Scene) -> None:
+    """ADK notes it in the session, and the run goes on."""
+    scene.script("Well.", words="go")
+    scene.script("Hello.", words="next")
+    thread = await scene.thread("trying")
+    assert (await scene.answered(thread)).answer == "Well."
+    assert await scene.effects("fails_once") == 2
+    assert (await scene.answered(thread, "next")).answer == "Hello."
+    found = await told(scene, thread)
+    assert "RuntimeError" in found["session"]
+    assert not [place for place, text in found.items() if SECRET in text]

@@ -9,6 +9,7 @@ from typing import Any
 from effects_client import areport, report
 from google.adk.agents import LlmAgent
 from google.adk.tools import FunctionTool, LongRunningFunctionTool
+from google.adk.workflow import START, RetryConfig, Workflow
 
 from agent_adapter import (
     Allow,
@@ -249,6 +250,13 @@ def callback(name: str) -> Any:
     return fails
 
 
+def fails_once(callback_context: Any) -> None:
+    """A callback that fails the first time; the workflow tries its agent again."""
+    mark, _, words = str(callback_context.user_content.parts[0].text).partition(" ")
+    if words == "go" and report(f"{mark}.fails_once") == 1:
+        raise RuntimeError(SECRET)
+
+
 CALLBACKS = (
     "before_agent_callback",
     "after_agent_callback",
@@ -272,5 +280,13 @@ agent(
     FunctionTool(plain_gated, require_confirmation=True),
     FunctionTool(plain_ruled, require_confirmation=_plain_rule),
 )
+patient = LlmAgent(
+    name="patient",
+    model=MODEL,
+    instruction="You are patient.",
+    before_agent_callback=fails_once,
+    retry_config=RetryConfig(max_attempts=2, initial_delay=0.01, jitter=0.0),
+)
+register_agent(Workflow(name="trying", edges=[(START, patient)]))
 for kind in CALLBACKS:
     agent(kind, *adk_tools(costly), **{kind: callback(kind)})
