@@ -155,7 +155,7 @@ def test_the_fingerprint_is_the_same_for_the_same_tool() -> None:
         {"confirm": True},
         {"confirm": never},
     ],
-    ids=str,
+    ids=["name", "version", "effect", "idempotent", "confirm", "rule"],
 )
 def test_the_fingerprint_changes_with_what_a_person_approves(options: dict[str, Any]) -> None:
     assert ToolSpec(function=send, **options).fingerprint != ToolSpec(function=send).fingerprint
