@@ -23,7 +23,7 @@ async def test_a_process_that_used_temporal_leaves_with_the_code_it_chose_every_
 ) -> None:
     address = temporal_server.connection.address
     assert address
-    for _ in range(20):
+    for _ in range(5):
         ended = subprocess.run(  # noqa: ASYNC221
             [sys.executable, "-c", CONNECT, address], capture_output=True, text=True, timeout=60, check=False
         )

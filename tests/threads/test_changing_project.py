@@ -49,6 +49,10 @@ LOOSENED = AGENT.replace("confirm=True, ", "")
 BROKEN = "raise RuntimeError('half of a deploy')\n"
 
 
+_GUESTS = 3
+"""One for legs, one for calls, and the spare."""
+
+
 class Store:
     """The project on disk, and the processes that loaded it."""
 
@@ -58,8 +62,9 @@ class Store:
 
     async def becomes(self, source: str) -> None:
         """Replace its code, and every process that holds the old one."""
-        self._file.write_text(source)
         guests = self._worker.guests["store"]
+        await until(lambda: len(guests.pids()) == _GUESTS)  # one that is just starting would keep the old code
+        self._file.write_text(source)
         old = set(guests.pids())
         for pid in old:
             os.kill(pid, signal.SIGKILL)
