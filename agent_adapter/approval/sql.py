@@ -32,6 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from agent_adapter.approval.decision import ApprovalDecision, ApprovalRequest
 from agent_adapter.approval.stores import ApprovalRecord, Status
@@ -90,11 +91,13 @@ class SqlApprovalStore:
             await engine.dispose()
 
     async def create(self) -> None:
-        """Make the table where there is none."""
+        """Make the table where there is none; of several processes that do so at once, one does it."""
         async with self._engine.begin() as connection:
             if self._engine.dialect.name == "postgresql":
                 await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
-            await connection.run_sync(_approvals.metadata.create_all)
+            await connection.execute(CreateTable(_approvals, if_not_exists=True))
+            for index in _approvals.indexes:
+                await connection.execute(CreateIndex(index, if_not_exists=True))
 
     async def record(self, request: ApprovalRequest, *, lifetime: timedelta | None) -> ApprovalRecord:
         now = self._now()

@@ -63,7 +63,8 @@ class Store:
     async def becomes(self, source: str) -> None:
         """Replace its code, and every process that holds the old one."""
         guests = self._worker.guests["store"]
-        await until(lambda: len(guests.pids()) == _GUESTS)  # one that is just starting would keep the old code
+        if self._file.read_text() != BROKEN:  # one that is just starting would keep the old code
+            await until(lambda: len(guests.pids()) == _GUESTS)
         self._file.write_text(source)
         old = set(guests.pids())
         for pid in old:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -21,7 +22,7 @@ from agent_adapter import (
     ToolUsageError,
 )
 from client import Thread, ThreadApprovals
-from client.errors import Refused
+from client.errors import Refused, TemporalUnavailable
 from tests.threads.conftest import Scene
 
 YES = ApprovalDecision(approved=True, decided_by="ana")
@@ -135,9 +136,16 @@ class ThreadMachine(RuleBasedStateMachine):
     def run(self, action: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(action, self.loop).result(90)
 
+    async def _begun(self) -> Thread:
+        """A thread; a server that is busy with other tests is asked again, since Hypothesis takes that for a fault."""
+        for _ in range(5):
+            with suppress(TemporalUnavailable):
+                return await self.scene.thread()
+        raise AssertionError("the server never answered")
+
     @initialize()
     def ask(self) -> None:
-        self.thread: Thread = self.run(self.scene.thread())
+        self.thread: Thread = self.run(self._begun())
         self.store = ThreadApprovals(self.thread)
         self.run_id, approvals = self.run(self.scene.paused(self.thread))
         self.expected = {approval.id: {"pending"} for approval in approvals}
