@@ -10,8 +10,10 @@ from statistics import median
 
 from temporalio.client import WorkflowHistory
 from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.worker import Replayer
+from temporalio.worker import Replayer, UnsandboxedWorkflowRunner, WorkflowRunner
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
+from agentvisor.host.workflow_runner import UpdatesLast
 from benchmarks.executions import Kept, chain, kept
 from benchmarks.peers import PLUGIN, PRODUCT_READ, PRODUCT_WRITE, Peer
 from benchmarks.process import ROOT, MeasureFailed
@@ -76,17 +78,24 @@ def _note(result: Result, stage: Stage, kind: str, half: Kept, whole: Kept) -> N
 
 
 async def _replays(result: Result, stage: Stage, histories: list[WorkflowHistory]) -> None:
-    """The largest execution, in the sandbox. The smallest goes first: what is imported once does not count."""
-    replayer = Replayer(workflows=[ThreadWorkflow], data_converter=pydantic_data_converter)
-    by_size = sorted(histories, key=lambda history: sum(event.ByteSize() for event in history.events))
-    await replayer.replay_workflow(by_size[0])
+    """The largest execution, as a worker runs it and in the sandbox."""
+    *_, largest = by_size = sorted(histories, key=lambda history: sum(event.ByteSize() for event in history.events))
+    for name, runner in (("", UnsandboxedWorkflowRunner()), ("_sandboxed", SandboxedWorkflowRunner())):
+        seconds = await _replayed(UpdatesLast(runner), by_size[0], largest)
+        stage.say(f"replay{name} of {len(largest.events)} events: {seconds} s of CPU")
+        result.number(f"replay_cpu_s_largest_history{name}", median(seconds), seconds)
+
+
+async def _replayed(runner: WorkflowRunner, small: WorkflowHistory, large: WorkflowHistory) -> list[float]:
+    """CPU seconds of three replays. A small one goes first: what is imported once does not count."""
+    replayer = Replayer(workflows=[ThreadWorkflow], data_converter=pydantic_data_converter, workflow_runner=runner)
+    await replayer.replay_workflow(small)
     seconds: list[float] = []
     for _ in range(3):
         began = time.process_time()
-        await replayer.replay_workflow(by_size[-1])
+        await replayer.replay_workflow(large)
         seconds.append(time.process_time() - began)
-    stage.say(f"replay of {len(by_size[-1].events)} events: {seconds} s of CPU")
-    result.number("replay_cpu_s_largest_history", median(seconds), seconds)
+    return seconds
 
 
 async def _plugin_replay(stage: Stage, history: WorkflowHistory) -> float:

@@ -54,6 +54,7 @@ NUMBERS: Mapping[str, Number] = {
     "plugin_history_bytes_per_turn_100": Number("history", "the same after 100"),
     "plugin_history_events_per_turn": Number("history", "the plugin's events per turn"),
     "replay_cpu_s_largest_history": Number("history", "CPU seconds to replay the largest execution", at_most=0.7),
+    "replay_cpu_s_largest_history_sandboxed": Number("history", "the same in the sandbox, as tests do"),
     "plugin_replay_cpu_s_200_turns": Number("history", "CPU seconds to replay the plugin's 200 turns"),
     "decision_to_tool_vs_plugin": Number("decision", "decision to tool: ms against the plugin's", at_most=0.85),
     "decision_to_tool_ms": Number("decision", "milliseconds from a decision to its tool"),

@@ -1,4 +1,4 @@
-"""benchmarks/latest.json, and the table made of it: on the terminal and in docs/performance.md."""
+"""benchmarks/latest.json, and the tables made of it: on the terminal, in docs/performance.md, a few in README.md."""
 
 from __future__ import annotations
 
@@ -14,6 +14,17 @@ from benchmarks.process import ROOT
 
 LATEST = ROOT / "benchmarks" / "latest.json"
 DOCUMENT = ROOT / "docs" / "performance.md"
+README = ROOT / "README.md"
+IN_README = (
+    "runs_per_s_read_vs_plugin",
+    "runs_per_s_write_vs_plugin",
+    "history_bytes_per_turn_read_200",
+    "history_bytes_per_turn_write_200",
+    "plugin_history_bytes_per_turn_200",
+    "decision_to_tool_vs_plugin",
+    "worker_kill_recovery_s",
+    "guest_kill_recovery_s",
+)
 BEGIN, END = "<!-- numbers: begin -->", "<!-- numbers: end -->"
 _MET = {True: "yes", False: "**no**", None: ""}
 
@@ -49,12 +60,18 @@ def merged(old: Report, parts: Mapping[str, Mapping[str, Any]], machine: Mapping
 
 
 def write(report: Report) -> None:
-    """Keep a report, and bring the document's table in line with it."""
+    """Keep a report, and bring the tables of both documents in line with it."""
     LATEST.write_text(json.dumps(report, indent=2) + "\n")
-    text = DOCUMENT.read_text()
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    DOCUMENT.write_text(f"{before}{BEGIN}\n{markdown(report)}{END}{after}")
+    for document, table in ((DOCUMENT, markdown(report)), (README, summary(report))):
+        before, _, rest = document.read_text().partition(BEGIN)
+        _, _, after = rest.partition(END)
+        document.write_text(f"{before}{BEGIN}\n{table}{END}{after}")
+
+
+def summary(report: Report) -> str:
+    """The table of the README: what most people ask for."""
+    rows = [f"| {meaning} | {value} |" for key, meaning, _, value, _ in _rows(report) if key in IN_README]
+    return "\n".join(["| what | measured |", "|---|---|", *rows, ""])
 
 
 def markdown(report: Report) -> str:

@@ -41,6 +41,10 @@ def test_the_document_shows_the_last_measurement() -> None:
     assert f"{report.BEGIN}\n{report.markdown(LATEST)}{report.END}" in report.DOCUMENT.read_text()
 
 
+def test_the_readme_shows_the_last_measurement() -> None:
+    assert f"{report.BEGIN}\n{report.summary(LATEST)}{report.END}" in report.README.read_text()
+
+
 def test_a_part_measured_anew_leaves_the_others_as_they_were() -> None:
     numbers = {key: 0.5 for key, number in NUMBERS.items() if number.part == "decision"}
     found = report.merged(LATEST, {"decision": _part(numbers)}, {})
