@@ -16,8 +16,6 @@ LATEST = ROOT / "benchmarks" / "latest.json"
 DOCUMENT = ROOT / "docs" / "performance.md"
 README = ROOT / "README.md"
 IN_README = (
-    "runs_per_s_read_vs_plugin",
-    "runs_per_s_write_vs_plugin",
     "history_bytes_per_turn_read_200",
     "history_bytes_per_turn_write_200",
     "plugin_history_bytes_per_turn_200",
