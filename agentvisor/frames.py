@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from types import NoneType, UnionType
+from types import NoneType
 from typing import Any, NoReturn
 
 from pydantic import BaseModel
@@ -38,8 +38,8 @@ class Bounds:
     """Written here and not yet taken by the other side."""
 
 
-_SHAPES: dict[str, tuple[type | UnionType, ...]] = {
-    "ask": (int, str, dict, int | NoneType),
+_SHAPES: dict[str, tuple[type | tuple[type, ...], ...]] = {
+    "ask": (int, str, dict, (int, NoneType)),
     "ok": (int, dict),
     "err": (int, str, str),
     "note": (int, dict),
@@ -47,10 +47,17 @@ _SHAPES: dict[str, tuple[type | UnionType, ...]] = {
 }
 
 
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
 def decode(data: bytes | bytearray) -> list[Any]:
     """The frame. Raises ValueError for what is not JSON, NaN included, and for a frame of unknown shape."""
     try:
-        frame = json.loads(data, parse_constant=_no_constant)
+        frame = _DECODER.decode(data.decode())
     except RecursionError as problem:
         raise ValueError("a frame nested too deeply") from problem
     if not _has_known_shape(frame):
@@ -86,7 +93,3 @@ def encode(frame: list[Any], bounds: Bounds) -> bytes:
     if len(data) > bounds.frame:
         raise Refused("too-large", f"The message has {len(data)} bytes, the limit is {bounds.frame}. Send less.")
     return len(data).to_bytes(HEADER, "big") + data
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(name)

@@ -8,11 +8,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.envconfig import ClientConfigProfile, ClientConfigTLS
 from temporalio.runtime import Runtime
 from temporalio.service import RPCError
 
+from client.data_converter import DATA_CONVERTER
 from client.errors import InvalidValue, TemporalUnavailable
 
 DEFAULT_ADDRESS = "localhost:7233"
@@ -72,7 +72,7 @@ async def connect(connection: Connection, *, runtime: Runtime | None = None) -> 
         config = profile.to_client_connect_config()
         return await Client.connect(
             **config,
-            data_converter=pydantic_data_converter,
+            data_converter=DATA_CONVERTER,
             connect_timeout=_CONNECT_WITHIN,
             runtime=runtime,
         )

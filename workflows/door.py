@@ -6,6 +6,7 @@ import base64
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
@@ -33,11 +34,16 @@ def parsed(what: type[T] | TypeAdapter[T], given: Any, *, surplus: tuple[Any, ..
     """The one argument of a handler as a message; Refused("malformed", …) with an example otherwise."""
     if surplus:
         raise Refused("malformed", f"Send one argument, not {1 + len(surplus)}. Example: {example}")
-    adapter = what if isinstance(what, TypeAdapter) else TypeAdapter(what)
+    adapter = what if isinstance(what, TypeAdapter) else _adapter(what)
     try:
         return adapter.validate_python(given)
     except ValidationError as problem:
         raise Refused("malformed", f"{_problems(problem)}. Example: {example}") from None
+
+
+@cache
+def _adapter(what: type[T]) -> TypeAdapter[T]:
+    return TypeAdapter(what)
 
 
 def _problems(problem: ValidationError) -> str:

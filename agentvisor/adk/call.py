@@ -25,7 +25,7 @@ from agent_adapter.integrations.adk.tool import AdapterTool
 from agent_adapter.integrations.adk.tool import paused_call as adapter_call
 from agentvisor.adk.agents import all_agents, find_agent, find_tool
 from agentvisor.adk.here import Here, being
-from agentvisor.adk.hosted_runner import RUN_CONFIG, HostedRunner
+from agentvisor.adk.hosted_runner import HostedRunner, run_config
 from agentvisor.adk.hosted_tool import host_tool, own_of, own_outcome, refuse_unfit_state, result_as_json
 from agentvisor.adk.plain_tool import checked_arguments, judged, paused_call
 from agentvisor.adk.project_rules import ProjectRules
@@ -223,7 +223,7 @@ def _wants_state(tool: BaseTool) -> bool:
 def _adk_context(runner: HostedRunner, agent: BaseAgent, asked: RunCall, state: JsonObject) -> AdkToolContext:
     session = Session(id=asked.thread_id, app_name=runner.app_name, user_id=asked.principal, state=state)
     invocation = runner._new_invocation_context(  # pyright: ignore[reportPrivateUsage]  # ADK's extension point
-        session, invocation_id=asked.run_id, run_config=RUN_CONFIG
+        session, invocation_id=asked.run_id, run_config=run_config()
     )
     invocation.agent = agent
     invocation.branch = asked.branch

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from google.adk.agents.invocation_context import InvocationContext
@@ -12,6 +13,7 @@ from google.adk.agents.run_config import RunConfig, ToolThreadPoolConfig
 from google.adk.apps import App, ResumabilityConfig
 from google.adk.runners import Runner
 from google.adk.sessions import BaseSessionService, Session
+from google.adk.telemetry import TelemetryConfig
 
 from agentvisor.adk.events import of_run, open_calls
 from agentvisor.adk.here import running_run
@@ -20,11 +22,15 @@ from agentvisor.adk.project_rules import ProjectRules
 
 SYNC_TOOLS_AT_ONCE = 64
 
-RUN_CONFIG = RunConfig(
-    tool_thread_pool_config=ToolThreadPoolConfig(max_workers=SYNC_TOOLS_AT_ONCE),
-    max_llm_calls=sys.maxsize - 1,  # the thread carries the run's limits
-)
-"""Shared by all runs: building one costs a millisecond."""
+
+@cache
+def run_config() -> RunConfig:
+    """Shared by all runs: building one costs a millisecond, and so does reading the environment for its telemetry."""
+    return RunConfig(
+        tool_thread_pool_config=ToolThreadPoolConfig(max_workers=SYNC_TOOLS_AT_ONCE),
+        max_llm_calls=sys.maxsize - 1,  # the thread carries the run's limits
+        telemetry=TelemetryConfig(),  # ADK would make one for every span
+    )
 
 
 class HostedRunner(Runner):

@@ -17,7 +17,7 @@ from agentvisor.adk.agents import find_agent, find_tool
 from agentvisor.adk.events import CONFIRMATION, dump, is_message, of_run, open_calls
 from agentvisor.adk.failures import agent_failure, chain, model_failure, stopped_model
 from agentvisor.adk.here import Here, being
-from agentvisor.adk.hosted_runner import RUN_CONFIG, HostedRunner
+from agentvisor.adk.hosted_runner import HostedRunner, run_config
 from agentvisor.adk.json_values import flaw
 from agentvisor.adk.message import HandedRefused, answer_messages, user_message
 from agentvisor.adk.project_rules import ProjectRules
@@ -168,7 +168,7 @@ class Leg:
     async def _exhaust(self, live: LiveSession, **what: Any) -> None:
         session = live.session
         async for _ in self._runner.run_async(
-            user_id=session.user_id, session_id=session.id, run_config=RUN_CONFIG, **what
+            user_id=session.user_id, session_id=session.id, run_config=run_config(), **what
         ):
             pass
 
