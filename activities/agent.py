@@ -40,6 +40,7 @@ class GuestAgentActivities(AgentActivities):
     @activity.defn
     async def run_agent(self, leg: RunAgent) -> LegResult:
         thread = self._threads.questions(calling_thread())
+        await thread.leave_lost_worker()
         guests = self._projects.get(leg.agent)
         if guests is None:
             return LegResult(outcome=_unknown_agent(leg.agent, self._projects))

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
+from temporalio import activity
 from temporalio.client import Client
 
 from client.errors import CallerError, ThreadClosed, ThreadNotFound, ThreadsError
@@ -31,6 +33,12 @@ class Questions:
         self.thread_id = thread.thread_id
         self._thread = thread
         self._lock = lock
+
+    async def leave_lost_worker(self) -> None:
+        """Before another attempt asks: the worker of the one before it may have died, and would be waited for."""
+        if activity.info().attempt > 1:
+            with suppress(ThreadsError):  # then it is waited for
+                await self._thread.leave_worker()
 
     async def query(self, name: str, argument: Any, result: type[M]) -> M:
         """As `Execution.query`, but patient. Raises ThreadsError."""

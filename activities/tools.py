@@ -89,6 +89,7 @@ class GuestToolActivities(ToolActivities):
         spending = Spending(self._spent_calls, thread.thread_id, request)
         try:
             async with _heartbeats():
+                await thread.leave_lost_worker()
                 await Grants(thread, self._scheduled).check(request)
                 guests = await self._ready_guests(request, thread)
                 await spending.spend()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from agentvisor.adk.runner import prepare_adk
+from agentvisor.adk.runner import mend_repeated_import
 
-prepare_adk()  # mends ADK's repeated import for the plugin, too: before ADK is imported
+mend_repeated_import()  # for the plugin, too: before ADK is imported
 
 google_adk: Any = importlib.import_module("temporalio.google_adk")
 activity_as_tool: Any = importlib.import_module("temporalio.google_adk.workflow").activity_as_tool

@@ -67,6 +67,7 @@ async def _rate(
             talk = await peer.begin(stage)
         for turn in range(turns):
             await peer.turn_among_many(stage, talk, turn)
+        await talk.come_to_rest()
         return talk
 
     talks = await asyncio.gather(*(one() for _ in range(threads)))

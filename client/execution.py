@@ -12,7 +12,11 @@ from typing import Any, TypeVar
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import EventType, TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
-from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, GetWorkflowExecutionHistoryReverseRequest
+from temporalio.api.workflowservice.v1 import (
+    DescribeTaskQueueRequest,
+    GetWorkflowExecutionHistoryReverseRequest,
+    ResetStickyTaskQueueRequest,
+)
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowUpdateStage
 
 from client.checks import payload
@@ -89,6 +93,14 @@ class Execution:
     async def describe(self) -> WorkflowExecutionDescription:
         async with within(self.thread_id):
             return await self._handle.describe(rpc_timeout=RPC_DEADLINE)
+
+    async def leave_worker(self) -> None:
+        """Let any worker take the next step of the thread. Costs the one that has it in its cache a replay."""
+        request = ResetStickyTaskQueueRequest(
+            namespace=self._client.namespace, execution=WorkflowExecution(workflow_id=workflow_id(self.thread_id))
+        )
+        async with within(self.thread_id):
+            await self._client.workflow_service.reset_sticky_task_queue(request, timeout=RPC_DEADLINE)
 
     def tail(self, start: Bookmark) -> Tail:
         return Tail(self._client, workflow_id(self.thread_id), start)

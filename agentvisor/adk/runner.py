@@ -60,6 +60,11 @@ def _quiet_adk() -> None:
 def prepare_adk() -> None:
     """Spare each run of ADK what it need not do. Before ADK is imported."""
     os.environ.setdefault("ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN", "1")
+    mend_repeated_import()
+
+
+def mend_repeated_import() -> None:
+    """Before ADK is imported."""
     if importlib.util.find_spec("a2a") is None:
         # ADK tries this import in every run; without the package it fails each time, and costs milliseconds.
         sys.modules.setdefault("google.adk.agents.remote_a2a_agent", None)  # pyright: ignore[reportArgumentType]

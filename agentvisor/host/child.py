@@ -35,9 +35,10 @@ class Child:
     Start it from the thread that runs the event loop: the kernel ties a child's life to the thread that made it.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], output: Output | None) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], pipe: int | None) -> None:
         self._process = process
-        self._output = output
+        self._pipe = pipe
+        self._output: Output | None = None
         self.pid = process.pid
 
     @classmethod
@@ -55,10 +56,27 @@ class Child:
 
         `env` None: the environment of this process. `dies_by`: the signal it gets when this process dies.
         """
+        child = cls.launch(command, env=env, cwd=cwd, pass_fds=pass_fds, heard=on_line is not None, dies_by=dies_by)
+        if on_line:
+            await child.listen(on_line)
+        return child
+
+    @classmethod
+    def launch(
+        cls,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        pass_fds: Sequence[int] = (),
+        heard: bool = False,
+        dies_by: signal.Signals = signal.SIGKILL,
+    ) -> Self:
+        """As `start`, where no event loop runs yet. `heard`: what it prints waits until somebody listens."""
         launch = [sys.executable, "-I", "-S", "-c", _WITH_PARENT, str(os.getpid()), str(int(dies_by)), *command]
-        ours, theirs = os.pipe() if on_line else (None, None)
+        ours, theirs = os.pipe() if heard else (None, None)
         try:
-            process = subprocess.Popen(  # noqa: ASYNC220 - see the class: not from another thread
+            process = subprocess.Popen(
                 launch,
                 env=env,
                 cwd=cwd,
@@ -75,7 +93,13 @@ class Child:
         finally:
             if theirs is not None:
                 os.close(theirs)
-        return cls(process, await Output.of(ours, on_line) if ours is not None and on_line else None)
+        return cls(process, ours)
+
+    async def listen(self, on_line: Callable[[str], None]) -> None:
+        """Hear what it prints, from its first line on."""
+        assert self._pipe is not None, "it was launched with heard=False"
+        pipe, self._pipe = self._pipe, None
+        self._output = await Output.of(pipe, on_line)
 
     @property
     def ended(self) -> bool:
@@ -108,6 +132,8 @@ class Child:
             self._process.wait()
             if self._output:
                 self._output.close()
+            if self._pipe is not None:
+                os.close(self._pipe)
 
     async def _wait(self) -> None:
         while not self.ended:  # noqa: ASYNC110 - no event loop tells of a child's end in a portable way

@@ -89,8 +89,15 @@ class ForkServer:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = _at_start(environment)
         self._server: _Server | None = None
+        self._begun: _Server | None = None
         self._starting = asyncio.Lock()
         self._usable = sys.platform == "linux" and hasattr(os, "pidfd_open")
+
+    def begin(self) -> Self:
+        """Start the server now, where no event loop runs yet: it is waited for when it is needed."""
+        if self._usable:
+            self._begun = _Server.launch(self._environment)
+        return self
 
     @property
     def pid(self) -> int | None:
@@ -120,8 +127,8 @@ class ForkServer:
         """End the server and the guests that are left. Later guests are processes of their own."""
         self._usable = False
         async with self._starting:
-            if self._server:
-                await self._server.end()
+            if server := self._begun or self._server:
+                await server.end()
 
     async def __aenter__(self) -> Self:
         return self
@@ -132,8 +139,10 @@ class ForkServer:
     async def _running(self) -> _Server | None:
         async with self._starting:
             if self._usable and not (self._server and self._server.lives):
+                server, self._begun = self._begun or _Server.launch(self._environment), None
                 try:
-                    self._server = await _Server.start(self._environment)
+                    await server.up()
+                    self._server = server
                 except _LostError:
                     self._usable = False
                     log.warning("fork-server.not-started", instead="guests are started as processes of their own")
@@ -155,24 +164,27 @@ class _Server:
         self._watch: asyncio.Task[None] | None = None
 
     @classmethod
-    async def start(cls, environment: Mapping[str, str]) -> Self:
-        """Start it and wait until it has imported ADK. Raises _LostError."""
+    def launch(cls, environment: Mapping[str, str]) -> Self:
+        """Start it."""
         control, theirs = socket.socketpair()
         control.setblocking(False)
         with theirs:
             command = [*COMMAND, "--fd", str(theirs.fileno())]
-            child = await Child.start(
-                command, env=environment, pass_fds=[theirs.fileno()], on_line=_said, dies_by=signal.SIGTERM
+            child = Child.launch(
+                command, env=environment, pass_fds=[theirs.fileno()], heard=True, dies_by=signal.SIGTERM
             )
-        server = cls(child, control)
+        return cls(child, control)
+
+    async def up(self) -> None:
+        """Wait until it has imported ADK. Raises _LostError."""
         try:
-            await server._ready()
+            await self._child.listen(_said)
+            await self._ready()
         except BaseException:
-            await server.end(grace=0)
+            await self.end(grace=0)
             raise
-        server._watch = asyncio.create_task(server._end_when_lost())
-        log.info("fork-server.started", pid=server.pid)
-        return server
+        self._watch = asyncio.create_task(self._end_when_lost())
+        log.info("fork-server.started", pid=self.pid)
 
     async def fork(self, birth: bytes, channel: socket.socket, on_line: Callable[[str], None]) -> ForkedChild:
         """Raises _LostError."""

@@ -49,7 +49,7 @@ class Settings(BaseSettings):
     """How long a guest may take to load its project."""
     graceful_shutdown: float = Field(default=30.0, ge=0)
     """How long legs and calls may go on when the worker ends."""
-    sticky_timeout: float = Field(default=2.0, gt=0)
+    sticky_timeout: float = Field(default=5.0, gt=0)
     """How long a thread waits for a worker that has died."""
     heartbeat_throttle: float = Field(default=0.4, gt=0)
     max_activities: int = Field(default=200, ge=1)
