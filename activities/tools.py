@@ -17,7 +17,7 @@ from activities.caller import calling_thread
 from activities.grants import Grants, UncheckedError
 from activities.payload import MAX_INLINE, MAX_STORED, NotStorableError, check_value, plain, stored_bytes
 from activities.questions import AskedThreads, Questions
-from activities.spending import NotSpentError, Spending
+from activities.spending import Spending
 from activities.thread_session import STORE_UNAVAILABLE, THREAD_UNREACHABLE, ThreadSession
 from agent_adapter.approval.digest import digest
 from agentvisor.channel import Gone, Refused
@@ -58,6 +58,7 @@ _PATIENCE = 30.0
 _BEFORE_THE_TOOL = frozenset(
     {"project-not-loaded", "agent-not-found", "unknown-operation", "bad-request", THREAD_UNREACHABLE, STORE_UNAVAILABLE}
 )
+_CANCELLED = "The call was cancelled before it began."
 _NOT_STORED = frozenset({"not-json", "too-large", "bad-answer"})
 
 Answer = TypeVar("Answer", bound=BaseModel)
@@ -86,20 +87,18 @@ class GuestToolActivities(ToolActivities):
     @activity.defn
     async def run_tool(self, request: RunTool) -> ToolResult:
         thread = self._threads.questions(calling_thread())
-        spending = Spending(self._spent_calls, thread.thread_id, request)
-        try:
-            async with _heartbeats():
+        async with _heartbeats():
+            try:
                 await thread.leave_lost_worker()
                 await Grants(thread, self._scheduled).check(request)
                 guests = await self._ready_guests(request, thread)
-                await spending.spend()
-        except asyncio.CancelledError:
-            return _not_started("The call was cancelled before it began.")
-        except (NoGuestError, UncheckedError, NotSpentError) as problem:
-            return _not_started(str(problem))
-        async with _heartbeats():
-            result = await self._made(request, guests, thread)
-            if isinstance(result.outcome, NotStarted | NeedsApproval):
+            except asyncio.CancelledError:
+                return _not_started(_CANCELLED)
+            except (NoGuestError, UncheckedError) as problem:
+                return _not_started(str(problem))
+            spending = Spending(self._spent_calls, thread.thread_id, request)
+            result = await self._made(request, guests, thread, spending)
+            if not spending.may_have_begun or isinstance(result.outcome, NotStarted | NeedsApproval):
                 await spending.give_back()
         return result
 
@@ -117,24 +116,32 @@ class GuestToolActivities(ToolActivities):
 
     # ---- making a call ---------------------------------------------------------------------------------------------
 
-    async def _made(self, request: RunTool, guests: GuestProcesses, thread: Questions) -> ToolResult:
+    async def _made(
+        self, request: RunTool, guests: GuestProcesses, thread: Questions, spending: Spending
+    ) -> ToolResult:
         session = ThreadSession(thread, self._stored)
         try:
             end = await guests.ask(
                 "tools",
                 "call",
-                _call(request, thread, approved=request.grant is not None),
+                _call(request, thread, approved=request.grant is not None, asks_to_begin=spending.is_needed),
                 CallEnd,
                 thread_id=thread.thread_id,
-                serve={"session": session.serve},
+                serve={"session": session.serve, "begin": spending.serve},
                 patience=_PATIENCE,
             )
         except NoGuestError as problem:
             return _not_started(str(problem))
-        except Gone as gone:
-            raise ApplicationError("The process of the tool ended during the call.", type="guest-lost") from gone
-        except Refused as refused:
-            return _without_value(refused)
+        except (asyncio.CancelledError, Gone, Refused) as problem:
+            if not spending.may_have_begun:
+                return _never_begun(problem, spending)
+            if isinstance(problem, Refused):
+                return _without_value(problem)
+            if isinstance(problem, Gone):
+                raise ApplicationError("The process of the tool ended during the call.", type="guest-lost") from problem
+            raise
+        if isinstance(end.outcome, CallDone) and not spending.may_have_begun:
+            raise ApplicationError("The process of the tool made the call without asking.", type="outcome-unknown")
         log.info(
             "tool.ended", thread=thread.thread_id, run=request.run_id, call=request.call.key, tool=request.call.tool
         )
@@ -189,7 +196,9 @@ class GuestToolActivities(ToolActivities):
         return answer
 
 
-def _call(request: RunTool | CheckArgs | ProbeTool, thread: Questions, *, approved: bool = False) -> RunCall:
+def _call(
+    request: RunTool | CheckArgs | ProbeTool, thread: Questions, *, approved: bool = False, asks_to_begin: bool = False
+) -> RunCall:
     call = request.call
     return RunCall(
         thread_id=thread.thread_id,
@@ -206,6 +215,7 @@ def _call(request: RunTool | CheckArgs | ProbeTool, thread: Questions, *, approv
         author=call.author,
         branch=call.branch,
         attempt=activity.info().attempt,
+        asks_to_begin=asks_to_begin,
     )
 
 
@@ -232,6 +242,18 @@ def _storable(result: ToolResult) -> ToolResult:
         text = f"The tool ran, but its result cannot be stored: {problem}. Let it return less, a link for instance."
         raise ApplicationError(text, type="result-not-stored", non_retryable=True) from problem
     return result
+
+
+def _never_begun(problem: BaseException, spending: Spending) -> ToolResult:
+    """The guest was not told to begin: the call was refused, or its guest was lost or stopped before that."""
+    why = spending.refused()
+    if isinstance(why, ApplicationError):
+        raise why
+    if isinstance(problem, asyncio.CancelledError):
+        return _not_started(_CANCELLED)
+    if isinstance(problem, Gone):
+        return _not_started("The process of the tool ended before the call began.")
+    return _not_started(str(why or problem))
 
 
 def _without_value(refused: Refused) -> ToolResult:

@@ -1,6 +1,7 @@
 """What host and guest say to each other. Frames and transport: `agentvisor.channel`.
 
-The host asks `leg`, `call`, `check` and `probe`; on behalf of a leg or a call the guest may ask back `session`.
+The host asks `leg`, `call`, `check` and `probe`; on behalf of a leg or a call the guest may ask back `session`, and
+on behalf of a call `begin`.
 Whom a request is about is decided by the request it belongs to, never by what the guest writes.
 """
 
@@ -224,6 +225,8 @@ class RunCall(Frame):
     author: str = ""
     branch: str | None = None
     attempt: int = 1
+    asks_to_begin: bool = False
+    """The guest asks `begin` (an empty object both ways) before it enters the tool, and does not enter it if refused."""
 
 
 class CallDone(Frame):

@@ -2,8 +2,8 @@
 
 A signal begins a turn. One conversation is followed closely, by long polls of its history: the turn has ended with the
 first workflow task that is completed after the last of its activities. Such a poll costs the server as much as half a
-turn, and to ask whether a workflow is at rest a tenth of one. So of many conversations the client only hears that they are
-answered (`ear.py`), and goes on a moment later, as a person would. Whether all is at rest it asks at the end.
+turn, and to ask whether a workflow is at rest a tenth of one. So of many conversations the client only hears that they
+are answered (`ear.py`), and goes on a moment later, as a person would. Whether all is at rest it asks at the end.
 """
 
 from __future__ import annotations

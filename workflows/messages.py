@@ -119,7 +119,7 @@ class Options(Message):
     limits: RunLimits = RunLimits()
     runs_per_execution: int = Field(default=200, ge=1)
     """Continue-as-new after so many runs, ..."""
-    events_per_execution: int = Field(default=1000, ge=50)
+    events_per_execution: int = Field(default=500, ge=50)
     """... or so many events of history: what a worker must read again that meets the thread for the first time."""
     leg_timeout: float = Field(default=3600.0, ge=MIN_SECONDS, le=MAX_SECONDS)
     leg_attempts: int = Field(default=5, ge=1, le=1000)

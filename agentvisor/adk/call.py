@@ -36,6 +36,7 @@ from agentvisor.protocol import (
     CallFailed,
     CallNeedsApproval,
     CheckEnd,
+    Frame,
     JsonObject,
     ProbeEnd,
     RunCall,
@@ -156,6 +157,8 @@ class Calls:
                 return CallEnd(outcome=CallFailed(code=error.kind, message=error.message))
             if reason := _why_ask(asked, checked):
                 return CallEnd(outcome=_needs_approval(checked, reason))
+            if asked.asks_to_begin:
+                await request.ask("begin", Frame(), Frame)
             return await _told(call, checked)
 
     async def check(self, asked: RunCall, request: Request) -> CheckEnd:
