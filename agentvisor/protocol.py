@@ -226,7 +226,7 @@ class RunCall(Frame):
     branch: str | None = None
     attempt: int = 1
     asks_to_begin: bool = False
-    """The guest asks `begin` (an empty object both ways) before it enters the tool, and does not enter it if refused."""
+    """The guest asks `begin` (an empty object both ways) before it enters the tool; where refused, it does not."""
 
 
 class CallDone(Frame):
