@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -45,6 +46,14 @@ def pay(amount: int) -> dict:
 @registry.tool(confirm=True)
 def invoice(amount: int) -> dict:
     return {"sent": amount, "count": report("invoice", amount)}
+
+def judged(arguments, context):
+    report("judged", arguments["amount"])
+    return False
+
+@registry.tool(confirm=judged)
+def donate(amount: int) -> dict:
+    return {"count": report("donate", amount)}
 
 @registry.tool
 def remember(value: str, context: ToolContext) -> dict:
@@ -129,10 +138,14 @@ async def hosting(
     *,
     task_queue: str,
     fork_server: ForkServer | None = None,
+    **more: Any,
 ) -> AsyncGenerator[Hosted]:
-    """A worker for as long as this lasts; another one on the same task queue takes over from it."""
+    """A worker for as long as this lasts; another one on the same task queue takes over from it.
+
+    `more`: other Settings.
+    """
     effects.install(folder)
-    settings = Settings(task_queue=task_queue, workflow_sandbox=True, leg_guests=1, graceful_shutdown=5)
+    settings = Settings(task_queue=task_queue, workflow_sandbox=True, leg_guests=1, graceful_shutdown=5, **more)
     environment = {**os.environ, **gemini.env(), **effects.env()}
     async with running_worker(
         client, settings, [read_project(folder)], environment=environment, fork_server=fork_server

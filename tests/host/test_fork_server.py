@@ -149,6 +149,23 @@ async def test_where_the_locale_is_c_forked_guests_speak_utf_8_too(folder: Path)
     assert found(folder, one)["facts"]["environment"].get("LC_CTYPE") == own.stdout.strip() == "C.UTF-8"
 
 
+async def test_a_server_may_be_begun_before_there_is_an_event_loop(folder: Path) -> None:
+    environment = dict(os.environ)
+    async with ForkServer(environment).begin() as server:
+        one = await Guest.start(GuestStart(Project(folder, "shop"), environment, fork_server=server))
+        assert parent(one.pid) == server.pid
+        await one.end()
+
+
+async def test_a_server_that_was_begun_and_never_used_ends() -> None:
+    before = children(os.getpid())
+    server = ForkServer(dict(os.environ)).begin()
+    begun = [pid for pid in children(os.getpid()) if pid not in before]
+    await server.close()
+    assert len(begun) == 1
+    assert not exists(int(begun[0]))
+
+
 async def test_chance_is_another_one_in_each_guest(folder: Path, forked: Guest, fork_server: ForkServer) -> None:
     async with guest(folder, fork_server) as other:
         mine, theirs = found(folder, forked)["chance"], found(folder, other)["chance"]
