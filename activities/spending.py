@@ -16,10 +16,13 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.caller import owner_of
+from activities.thread_session import STORE_UNAVAILABLE
 from agentvisor.channel import JsonObject, Refused
 from agentvisor.host.store import SpentCall, SpentCalls, StoreError
 from agentvisor.protocol import Frame
 from workflows.messages import RunTool
+
+OUTCOME_UNKNOWN = "outcome-unknown"
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -56,8 +59,10 @@ class Spending:
             raise Refused("not-allowed", "This call does not begin, or has begun.")
         try:
             await asyncio.shield(self._spending)
-        except (NotSpentError, ApplicationError) as problem:
-            raise Refused("not-spent", str(problem)) from problem
+        except NotSpentError as problem:
+            raise Refused(STORE_UNAVAILABLE, str(problem)) from problem
+        except ApplicationError as problem:
+            raise Refused(OUTCOME_UNKNOWN, str(problem)) from problem
         self._begun = True
         return Frame()
 
@@ -92,4 +97,4 @@ def _made_before(spent: SpentCall) -> ApplicationError:
         f"This call was begun before, at {spent.at:%Y-%m-%d %H:%M:%S} UTC, in a history that is no more. "
         "It was not begun again."
     )
-    return ApplicationError(text, type="outcome-unknown", non_retryable=True)
+    return ApplicationError(text, type=OUTCOME_UNKNOWN, non_retryable=True)

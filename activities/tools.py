@@ -17,7 +17,7 @@ from activities.caller import calling_thread
 from activities.grants import Grants, UncheckedError
 from activities.payload import MAX_INLINE, MAX_STORED, NotStorableError, check_value, plain, stored_bytes
 from activities.questions import AskedThreads, Questions
-from activities.spending import Spending
+from activities.spending import OUTCOME_UNKNOWN, Spending
 from activities.thread_session import STORE_UNAVAILABLE, THREAD_UNREACHABLE, ThreadSession
 from agent_adapter.approval.digest import digest
 from agentvisor.channel import Gone, Refused
@@ -141,7 +141,7 @@ class GuestToolActivities(ToolActivities):
                 raise ApplicationError("The process of the tool ended during the call.", type="guest-lost") from problem
             raise
         if isinstance(end.outcome, CallDone) and not spending.may_have_begun:
-            raise ApplicationError("The process of the tool made the call without asking.", type="outcome-unknown")
+            raise ApplicationError("The process of the tool made the call without asking.", type=OUTCOME_UNKNOWN)
         log.info(
             "tool.ended", thread=thread.thread_id, run=request.run_id, call=request.call.key, tool=request.call.tool
         )

@@ -17,8 +17,8 @@ COLD, WARM = 3, 5
 async def measure(stage: Stage) -> Result:
     """Seconds that a turn takes longer on a fresh worker, whose guests are warm.
 
-    The turns end with number 200: the thread continues as new after 1,000 events, about a hundred turns, so nearly a
-    hundred are replayed, the worst that can be.
+    The turns end with number 200: the thread continues as new after 500 events, about fifty turns, so nearly fifty are
+    replayed, the worst that can be.
     """
     peer, turns = PRODUCT_READ, stage.size(TURNS, 12)
     talk = await peer.begin(stage)

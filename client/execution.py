@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 _PREFIX = "thread-"
 _OUTCOME = 60.0
-_MORE_PATIENCE = 15.0
+_MORE_PATIENCE, _LAST_PATIENCE = 15.0, 2.0
 _AGAIN = 0.05
 _LAST_EVENTS = 20
 _OF_WORKERS = frozenset(
@@ -106,18 +106,27 @@ class Execution:
         return Tail(self._client, workflow_id(self.thread_id), start)
 
     async def _patiently(self, call: Callable[[timedelta], Awaitable[T]], *, note: str) -> T:
-        """3 s are enough for a worker that is there; one that is seen at work meanwhile is slow and gets more."""
-        problem: ThreadsError | None = None
-        for patience in (PATIENCE, _MORE_PATIENCE):
-            asked_at = datetime.now(UTC)
-            try:
-                return await self._asked(call, patience)
-            except Unanswered:
-                _give_cancellation_back()
-                problem, may_answer = await self._why_unanswered(asked_at, note)
-                if not may_answer:
-                    raise problem from None
-        assert problem is not None
+        """2 s are enough for a worker that is there; one that is seen at work meanwhile is slow and gets more.
+
+        Where none is seen, the thread may belong to one that died, and another one idle, which nothing shows: it is
+        asked as well.
+        """
+        asked_at = datetime.now(UTC)
+        try:
+            return await self._asked(call, PATIENCE)
+        except Unanswered:
+            _give_cancellation_back()
+        problem, at_work = await self._why_unanswered(asked_at, note)
+        if isinstance(problem, ThreadStuck):
+            raise problem
+        if not at_work:
+            await self.leave_worker()
+        asked_at = datetime.now(UTC)
+        try:
+            return await self._asked(call, _MORE_PATIENCE if at_work else _LAST_PATIENCE)
+        except Unanswered:
+            _give_cancellation_back()
+        problem, _ = await self._why_unanswered(asked_at, note)
         raise problem
 
     async def _asked(self, call: Callable[[timedelta], Awaitable[T]], patience: float) -> T:

@@ -17,7 +17,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from client.errors import Refused, TemporalUnavailable, ThreadClosed, ThreadNotFound, ThreadStuck, TooLarge
 
-PATIENCE = 3.0
+PATIENCE = 2.0
 """Seconds within which a worker that is there, and not busy, answers."""
 SERVER_PATIENCE = 5.0
 """Seconds within which the server answers."""

@@ -242,7 +242,6 @@ SEAMS = {
         _decided_and_not_let_in,
         "pay",
         unknown_by_worker=_all_without_effect,
-        unknown_by_guest=_all_without_effect,
     ),
     "before-the-next-leg": Seam(_waiting, "pay", leg_guest_stopped=_the_next_leg_begins),
     "before-continue-as-new": Seam(_waiting, "pay", worker_stopped=_renew, afterwards=_is_another_execution),
