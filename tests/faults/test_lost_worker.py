@@ -15,10 +15,10 @@ from tests.faults.host import Host
 
 
 class Two:
-    """Two workers of one task queue. The server would wait ten minutes for one that died."""
+    """Two workers of one task queue. The server would wait ten seconds for one that died."""
 
     def __init__(self, folder: Path, project: Path, address: str, world: World) -> None:
-        environment = {**world.model.env(), **world.counter.env(), "AGENTVISOR_STICKY_TIMEOUT": "600"}
+        environment = {**world.model.env(), **world.counter.env(), "AGENTVISOR_STICKY_TIMEOUT": "10"}
         self.lost = Host(folder, project, address=address, environment=environment)
         same = {"AGENTVISOR_TASK_QUEUE": self.lost.task_queue, "AGENTVISOR_STORE": f"sqlite:///{self.lost.store}"}
         self.other = Host(folder, project, address=address, environment={**environment, **same})
