@@ -16,7 +16,6 @@ _HEAD_START = ForkServer(os.environ).begin() if __name__ == "__main__" and "--pr
 """Its imports and those below take seconds each, and can take the same ones."""
 
 import asyncio
-import gc
 import signal
 from collections.abc import AsyncGenerator, Collection, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -40,6 +39,7 @@ from agentvisor.host.dev_server import PORT, DevServerError, TemporalServer, ans
 from agentvisor.host.exit import leave
 from agentvisor.host.guest import NoGuestError
 from agentvisor.host.guests import GuestProcesses
+from agentvisor.host.memory import give_memory_back
 from agentvisor.host.scheduled_calls import ScheduledCalls
 from agentvisor.host.search_attributes import register_search_attributes
 from agentvisor.host.settings import Settings
@@ -214,10 +214,8 @@ async def _until_interrupted(settings: Settings, projects: Sequence[Project], *,
             worker = await stack.enter_async_context(
                 running_worker(client, settings, projects, environment=os.environ, fork_server=fork_server)
             )
-            gc.collect()
-            gc.freeze()  # what imports leave is not walked again: threads that leave the cache are freed sooner
             log.info("worker.ready", agents=sorted(worker.guests), task_queue=worker.task_queue)
-            await asyncio.Event().wait()
+            await give_memory_back()
     except asyncio.CancelledError:
         log.info("worker.ended")
 
