@@ -27,7 +27,8 @@ def stored_bytes(value: Any) -> int:
     """Size of the value in history. Raises NotStorableError for what is not JSON or nested too deeply."""
     try:
         data = pydantic_core.to_json(value, inf_nan_mode="constants")
-        pydantic_core.from_json(b"[[[[" + data + b"]]]]", allow_inf_nan=False)  # it stands within a message
+        # It stands within a message, and nobody wants its strings.
+        pydantic_core.from_json(b"[[[[" + data + b"]]]]", allow_inf_nan=False, cache_strings="none")
     except ValueError as problem:
         raise NotStorableError(f"it is not JSON as history stores it ({str(problem)[:200]})") from problem
     return len(data)
