@@ -9,7 +9,6 @@ import time
 from statistics import median
 
 from temporalio.client import WorkflowHistory
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
@@ -20,6 +19,7 @@ from benchmarks.process import ROOT, MeasureFailed
 from benchmarks.result import Result
 from benchmarks.stage import Stage
 from benchmarks.talk import Talk
+from client.data_converter import DATA_CONVERTER
 from workflows.thread import ThreadWorkflow
 
 TURNS, HALF = 200, 100
@@ -88,7 +88,7 @@ async def _replays(result: Result, stage: Stage, histories: list[WorkflowHistory
 
 async def _replayed(runner: WorkflowRunner, small: WorkflowHistory, large: WorkflowHistory) -> list[float]:
     """CPU seconds of three replays. A small one goes first: what is imported once does not count."""
-    replayer = Replayer(workflows=[ThreadWorkflow], data_converter=pydantic_data_converter, workflow_runner=runner)
+    replayer = Replayer(workflows=[ThreadWorkflow], data_converter=DATA_CONVERTER, workflow_runner=runner)
     await replayer.replay_workflow(small)
     seconds: list[float] = []
     for _ in range(3):

@@ -6,6 +6,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -120,7 +121,8 @@ class Execution:
         if isinstance(problem, ThreadStuck):
             raise problem
         if not at_work:
-            await self.leave_worker()
+            with suppress(ThreadsError):
+                await self.leave_worker()
         asked_at = datetime.now(UTC)
         try:
             return await self._asked(call, _MORE_PATIENCE if at_work else _LAST_PATIENCE)
