@@ -44,7 +44,7 @@ root_agent = LlmAgent(name="store", model="gemini-2.5-flash", instruction="You a
 register_agent(root_agent)
 """
 CHANGED = AGENT.replace('idempotent=True, summary="the old summary"', 'summary="the new summary"')
-REMOVED = AGENT.replace("async def ship(", "async def stow(")
+REMOVED = AGENT.replace("async def ship(", "async def put_away(")  # of another size: Python looks at it and at seconds
 LOOSENED = AGENT.replace("confirm=True, ", "")
 BROKEN = "raise RuntimeError('half of a deploy')\n"
 
