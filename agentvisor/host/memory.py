@@ -16,10 +16,7 @@ EVERY = 15.0
 
 
 async def give_memory_back(*, every: float = EVERY) -> NoReturn:
-    """Every so many seconds in which something was done. What lives now is taken to live for ever.
-
-    A round takes some 20 milliseconds with a thousand threads in the cache.
-    """
+    """Every so many seconds in which something was done. What lives now is taken to live for ever."""
     gc.collect()
     gc.freeze()
     trim, before = _trim(), -1
