@@ -12,7 +12,8 @@ import sys
 
 from agentvisor.host.fork_server import ForkServer
 
-_HEAD_START = ForkServer(os.environ).begin() if __name__ == "__main__" and "--project" in sys.argv else None
+_HOSTS = __name__ == "__main__" and any(word.split("=")[0] == "--project" for word in sys.argv)
+_HEAD_START = ForkServer(os.environ).begin() if _HOSTS else None
 """Its imports and those below take seconds each, and can take the same ones."""
 
 import asyncio
@@ -40,6 +41,7 @@ from agentvisor.host.exit import leave
 from agentvisor.host.guest import NoGuestError
 from agentvisor.host.guests import GuestProcesses
 from agentvisor.host.memory import give_memory_back
+from agentvisor.host.payload_visits import leave_out_idle_visits
 from agentvisor.host.scheduled_calls import ScheduledCalls
 from agentvisor.host.search_attributes import register_search_attributes
 from agentvisor.host.settings import Settings
@@ -79,6 +81,7 @@ def build_worker(
     search_attributes: Collection[str],
 ) -> Worker:
     """Wire every workflow and activity. `guests`: by agent name; `search_attributes`: those the namespace has."""
+    leave_out_idle_visits()
     queue = settings.task_queue
     stored = StoredEvents(store.blobs, namespace=client.namespace)
     agent = GuestAgentActivities(client, guests, task_queue=queue, attributes=search_attributes, stored=stored)

@@ -31,8 +31,6 @@ PARTS: Mapping[str, Callable[[Stage], Awaitable[Result]]] = {
     "recovery": recovery.measure,
     "memory": memory.measure,
 }
-_TIMELESS = ("history", "memory")
-"""They count bytes and CPU time, no seconds: both at once, to save some."""
 
 console = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -61,12 +59,7 @@ async def _measured(parts: Sequence[str], *, quick: bool) -> dict[str, dict[str,
     def say(text: str) -> None:
         console.print(f"[{time.monotonic() - began:4.0f} s] {text}", markup=False)
 
-    alone = [(name,) for name in PARTS if name in parts and name not in _TIMELESS]
-    done: dict[str, dict[str, Any]] = {}
-    for names in [*alone, tuple(name for name in _TIMELESS if name in parts)]:
-        found = await asyncio.gather(*(_part(name, say, quick=quick) for name in names))
-        done |= dict(zip(names, found, strict=True))
-    return done
+    return {name: await _part(name, say, quick=quick) for name in PARTS if name in parts}
 
 
 async def _part(name: str, say: Callable[[str], None], *, quick: bool) -> dict[str, Any]:

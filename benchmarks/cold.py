@@ -10,15 +10,15 @@ from benchmarks.result import Result
 from benchmarks.stage import Stage
 from benchmarks.throughput import GUESTS
 
-TURNS = 200
+TURNS = 210
 COLD, WARM = 3, 5
 
 
 async def measure(stage: Stage) -> Result:
     """Seconds that a turn takes longer on a fresh worker, whose guests are warm.
 
-    The turns end with number 200: the thread continues as new after 500 events, about fifty turns, so nearly fifty are
-    replayed, the worst that can be.
+    The turns end with number 210: the thread continues as new after every 30 runs, so nearly 30 are replayed, the worst
+    that can be of read turns.
     """
     peer, turns = PRODUCT_READ, stage.size(TURNS, 12)
     talk = await peer.begin(stage)

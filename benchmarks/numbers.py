@@ -59,7 +59,7 @@ NUMBERS: Mapping[str, Number] = {
     "decision_to_tool_vs_plugin": Number("decision", "decision to tool: ms against the plugin's", at_most=0.85),
     "decision_to_tool_ms": Number("decision", "milliseconds from a decision to its tool"),
     "plugin_decision_to_tool_ms": Number("decision", "the plugin's milliseconds"),
-    "cold_vs_warm_turn": Number("cold", "extra seconds of turn 200 on a fresh worker", at_most=0.5),
+    "cold_vs_warm_turn": Number("cold", "extra seconds of turn 210 on a fresh worker", at_most=0.5),
     "cold_turn_s": Number("cold", "seconds of that turn"),
     "warm_turn_s": Number("cold", "seconds of a turn before it"),
     "worker_kill_recovery_s": Number("recovery", "seconds from kill -9 of the worker to the answer", at_most=5),

@@ -3,7 +3,7 @@
 A signal begins a turn. One conversation is followed closely, by long polls of its history: the turn has ended with the
 first workflow task that is completed after the last of its activities. Such a poll costs the server as much as half a
 turn, and to ask whether a workflow is at rest a tenth of one. So of many conversations the client only hears that they
-are answered (`ear.py`), and goes on a moment later, as a person would. Whether all is at rest it asks at the end.
+are answered (`ear.py`), and goes on after some seconds, as a person would. Whether all is at rest it asks at the end.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _AGAIN = {RPCStatusCode.CANCELLED, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCod
 """How a poll ends on a machine that is busy."""
 _PATIENCE = 240.0
 _DEAF_AFTER = 30.0
-_READS, _FIRST_PAUSE = 0.5, 1.0
+_READS, _FIRST_PAUSE = 3.0, 1.0
 
 
 class Talk:
@@ -59,27 +59,30 @@ class Talk:
         return time.perf_counter() - began
 
     async def turn_among_many(self, message: Any, *, ear: Ear, times: int) -> None:
-        """Say something, hear so many times that it is answered, and read the answer for half a second."""
+        """Say something, hear so many times that it is answered, and read the answer for three seconds."""
         await self.say(message)
         await ear.hear(self.id, times, patience=_DEAF_AFTER)
         await asyncio.sleep(_READS)
 
-    async def come_to_rest(self) -> None:
-        """Wait until nothing of the workflow is at work or scheduled. Raises MeasureFailed."""
+    async def come_to_rest(self) -> int:
+        """Wait until nothing of the workflow is at work or scheduled. Returns its events. Raises MeasureFailed."""
         pause = _FIRST_PAUSE
         try:
             async with asyncio.timeout(_PATIENCE):
-                while not await self._is_at_rest():
+                while (events := await self._events_at_rest()) is None:
                     await asyncio.sleep(pause)
                     pause *= 2
         except TimeoutError:
             raise MeasureFailed(f"{self.id}: a turn did not end within {_PATIENCE:g} s") from None
+        return events
 
-    async def _is_at_rest(self) -> bool:
+    async def _events_at_rest(self) -> int | None:
         description = (await self._handle.describe()).raw_description
-        if description.workflow_execution_info.status != WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_RUNNING:
+        info = description.workflow_execution_info
+        if info.status != WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_RUNNING:
             raise MeasureFailed(f"{self.id}: it has ended")
-        return not description.pending_activities and not description.HasField("pending_workflow_task")
+        busy = description.pending_activities or description.HasField("pending_workflow_task")
+        return None if busy else info.history_length
 
     async def steps_so_far(self) -> int:
         """How many activities of turns are done. Raises MeasureFailed where anything went wrong."""

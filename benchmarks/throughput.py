@@ -35,10 +35,10 @@ async def measure(stage: Stage) -> Result:
         rates: dict[Peer, list[float]] = {peer: [] for peer in workers}
         for number in range(stage.size(ROUNDS, 1)):
             for peer in _rotated(list(workers), number):
-                rate, cpu = await _rate(stage, peer, workers[peer], threads=stage.size(THREADS, 10), turns=TURNS)
+                rate, cost = await _rate(stage, peer, workers[peer], threads=stage.size(THREADS, 10), turns=TURNS)
                 rates[peer].append(rate)
-                stage.say(f"round {number + 1}, {peer.name}: {rate:.1f} runs/s; CPU ms per run: {cpu}")
-                result.spread(f"cpu_ms_per_run_{_key(peer)}", cpu)
+                stage.say(f"round {number + 1}, {peer.name}: {rate:.1f} runs/s; per run, CPU in ms: {cost}")
+                result.spread(f"per_run_{_key(peer)}", cost)
     for peer, measured in rates.items():
         result.number(f"runs_per_s_{_key(peer)}", median(measured), measured)
     for key, (ours, theirs) in _RATIOS.items():
@@ -58,26 +58,29 @@ def _rotated(peers: list[Peer], by: int) -> list[Peer]:
 async def _rate(
     stage: Stage, peer: Peer, worker: WorkerProcess, *, threads: int, turns: int
 ) -> tuple[float, dict[str, float]]:
-    """Runs per second, from the start of the first conversation to the end of the last turn; CPU ms per run."""
+    """Runs per second, from the start of the first conversation to the end of the last turn; CPU ms and events a run.
+
+    The events of a start, 4, are divided among the runs.
+    """
     before, began = _cpu(stage, worker), time.perf_counter()
     starting = asyncio.Semaphore(_STARTS_AT_ONCE)
 
-    async def one() -> Talk:
+    async def one() -> tuple[Talk, int]:
         async with starting:
             talk = await peer.begin(stage)
         for turn in range(turns):
             await peer.turn_among_many(stage, talk, turn)
-        await talk.come_to_rest()
-        return talk
+        return talk, await talk.come_to_rest()
 
-    talks = await asyncio.gather(*(one() for _ in range(threads)))
+    talks, events = zip(*await asyncio.gather(*(one() for _ in range(threads))), strict=True)
     seconds, after = time.perf_counter() - began, _cpu(stage, worker)
     for talk in talks[:_LOOKED_INTO]:
         if await talk.steps_so_far() != peer.steps * turns:
             raise MeasureFailed(f"{talk.id} has not the activities of {turns} turns")
     await asyncio.gather(*(peer.close(stage.client, talk) for talk in talks))
     runs = threads * turns
-    return runs / seconds, {name: round((after[name] - before[name]) / runs * 1000, 1) for name in before}
+    cost = {name: round((after[name] - before[name]) / runs * 1000, 1) for name in before}
+    return runs / seconds, {**cost, "events": round(sum(events) / runs, 2)}
 
 
 def _cpu(stage: Stage, worker: WorkerProcess) -> dict[str, float]:

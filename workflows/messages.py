@@ -117,7 +117,7 @@ class Options(Message):
     approval_ttl: float | None = Field(default=7 * 86400.0, ge=MIN_SECONDS, le=MAX_SECONDS)
     """How long an approval waits before it expires; None: for ever. A tool's own value goes first."""
     limits: RunLimits = RunLimits()
-    runs_per_execution: int = Field(default=200, ge=1)
+    runs_per_execution: int = Field(default=30, ge=1)
     """Continue-as-new after so many runs, ..."""
     events_per_execution: int = Field(default=500, ge=50)
     """... or so many events of history: what a worker must read again that meets the thread for the first time."""

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from agentvisor.host.store.database import Database
+from agentvisor.host.store.database import Database, returned_row
 from agentvisor.host.store.errors import StoreError, StoreUnavailable
 
 # The update changes nothing: it makes the one statement return the row that stands there, whoever wrote it.
@@ -69,8 +69,8 @@ class SpentCalls:
         async def insert(connection: AsyncConnection) -> tuple[str, int]:
             if doubtful:
                 await connection.execute(_RELEASE, doubtful)
-            found = (await connection.execute(_SPEND, {**call, "at": time.time_ns() // 1_000_000})).one()
-            return found.owner, found.spent_at
+            holder, at = await returned_row(connection, _SPEND, {**call, "at": time.time_ns() // 1_000_000})
+            return holder, at
 
         holder = await self._database.run(insert)
         self._doubtful = [call for call in self._doubtful if call not in doubtful]
