@@ -152,7 +152,8 @@ class GuestProcesses:
         task = seat.taken
         if task is None or (task.done() and not _sits(task)):
             task = self._fill(seat)
-        await asyncio.wait([task])  # unlike `await`, leaves the others' task alone when this request is cancelled
+        if not task.done():
+            await asyncio.wait([task])  # unlike `await`, leaves the others' task alone when this request is cancelled
         if task.cancelled():
             raise NoGuestError("guest-not-started", "The worker is shutting down. Another worker will take the work.")
         return task.result()

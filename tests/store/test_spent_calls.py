@@ -12,6 +12,10 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from agentvisor.host.store import Store
+from agentvisor.host.store.database import Database
+from agentvisor.host.store.engine import engine_of
+from agentvisor.host.store.migrations import migrate
+from agentvisor.host.store.spent_calls import SpentCalls
 
 ROOT = Path(__file__).parents[2]
 
@@ -70,6 +74,24 @@ async def test_an_owner_that_is_cancelled_does_not_have_the_call(store: Store) -
         cancelled += spending.cancelled()
         assert (await store.spent_calls.spend("t", f"1-{turns}", owner="second")).mine == spending.cancelled()
     assert cancelled
+
+
+async def test_calls_are_spent_while_blobs_are_written(store: Store) -> None:
+    large = {"text": "x" * 3_000_000}
+    writing = [asyncio.create_task(store.blobs.put("t", {**large, "n": n})) for n in range(5)]
+    spent = await asyncio.gather(*(store.spent_calls.spend("t", f"1-{n}", owner="first") for n in range(50)))
+    assert all(call.mine for call in spent)
+    assert len(set(await asyncio.gather(*writing))) == 5
+
+
+async def test_a_connection_that_was_closed_is_replaced(url: SecretStr) -> None:
+    engine = engine_of(url.get_secret_value(), patience=5)
+    database = Database(engine, prepare=migrate, patience=5)
+    calls = SpentCalls(database)
+    await calls.spend("t", "1-1", owner="first")
+    await engine.dispose()
+    assert (await calls.spend("t", "1-1", owner="second")).owner == "first"
+    await database.close()
 
 
 async def test_of_several_processes_exactly_one_gets_each_call(url: SecretStr) -> None:

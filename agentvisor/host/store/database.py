@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 from sqlalchemy import TextClause
@@ -33,6 +33,7 @@ class Database:
         self._prepare = prepare
         self._patience = patience
         self._prepared = False
+        self._driver: Any = None
         self._preparing = asyncio.Lock()
         self._left: set[asyncio.Task[Any]] = set()
 
@@ -42,8 +43,14 @@ class Database:
         Raises StoreUnavailable, StoreMisconfigured, and any StoreError of `work`. Where the caller is cancelled, what
         has begun still ends first, as far as time allows: whatever is asked afterwards comes after it.
         """
-        limit = max(seconds or 0.0, self._patience)
-        task = asyncio.create_task(self._answer(work))
+        return await self._in_time(self._answer(work), max(seconds or 0.0, self._patience))
+
+    async def row(self, statement: TextClause, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The one row that a statement returns. Raises as `run` does."""
+        return await self._in_time(self._row(statement, values), self._patience)
+
+    async def _in_time(self, work: Coroutine[Any, Any, T], limit: float) -> T:
+        task = asyncio.create_task(work)
         deadline = task.get_loop().time() + limit
         try:
             await _wait(task, deadline)
@@ -76,16 +83,33 @@ class Database:
         await self._engine.dispose()
 
     async def _answer(self, work: Work[T]) -> T:
-        async with self._preparing:
-            if not self._prepared:
-                await self._attempt(self._prepare)
-                self._prepared = True
+        await self._ensure_prepared()
         try:
             return await self._attempt(work)
         except DBAPIError as problem:
             if not problem.connection_invalidated:
                 raise
         return await self._attempt(work)  # the connection had died since its last use
+
+    async def _row(self, statement: TextClause, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Where the driver is SQLite's, straight to its thread: a connection of SQLAlchemy's takes four ways there."""
+        await self._ensure_prepared()
+        if self._driver is not None:
+            try:
+                rows = await self._driver.execute_fetchall(statement.text, values)
+            except ValueError:
+                pass  # SQLAlchemy has closed this connection since, and makes another one
+            else:
+                (row,) = rows
+                return tuple(row)
+        return await self._answer(lambda connection: _only_row(connection, statement, values))
+
+    async def _ensure_prepared(self) -> None:
+        async with self._preparing:
+            if not self._prepared:
+                await self._attempt(self._prepare)
+                self._driver = await self._attempt(_sqlite_driver)
+                self._prepared = True
 
     async def _attempt(self, work: Work[T]) -> T:
         async with self._engine.connect() as connection:
@@ -102,14 +126,15 @@ class Database:
             task.cancel()
 
 
-async def returned_row(connection: AsyncConnection, statement: TextClause, values: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The one row that a statement returns. To SQLite's thread and back this takes one step, not four."""
+async def _only_row(connection: AsyncConnection, statement: TextClause, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple((await connection.execute(statement, values)).one())
+
+
+async def _sqlite_driver(connection: AsyncConnection) -> Any:
+    """The one connection to a SQLite file, which takes statements of several tasks; None for other databases."""
     if connection.dialect.name != "sqlite":
-        return tuple((await connection.execute(statement, values)).one())
-    driver = (await connection.get_raw_connection()).driver_connection
-    assert driver is not None
-    (row,) = await driver.execute_fetchall(statement.text, values)
-    return tuple(row)
+        return None
+    return (await connection.get_raw_connection()).driver_connection
 
 
 async def _nothing(_connection: AsyncConnection) -> None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from agentvisor.host.store.database import Database, returned_row
+from agentvisor.host.store.database import Database
 from agentvisor.host.store.errors import StoreError, StoreUnavailable
 
 # The update changes nothing: it makes the one statement return the row that stands there, whoever wrote it.
@@ -64,24 +64,19 @@ class SpentCalls:
         return SpentCall(mine=holder == owner, owner=holder, at=datetime.fromtimestamp(at / 1000, UTC))
 
     async def _insert(self, call: dict[str, str]) -> tuple[str, int]:
-        doubtful = self._doubtful.copy()
-
-        async def insert(connection: AsyncConnection) -> tuple[str, int]:
-            if doubtful:
-                await connection.execute(_RELEASE, doubtful)
-            holder, at = await returned_row(connection, _SPEND, {**call, "at": time.time_ns() // 1_000_000})
-            return holder, at
-
-        holder = await self._database.run(insert)
-        self._doubtful = [call for call in self._doubtful if call not in doubtful]
-        return holder
+        if doubtful := self._doubtful.copy():
+            await self._release(doubtful)
+            self._doubtful = [call for call in self._doubtful if call not in doubtful]
+        holder, at = await self._database.row(_SPEND, {**call, "at": time.time_ns() // 1_000_000})
+        return holder, at
 
     async def release(self, thread: str, call_key: str, *, owner: str) -> None:
         """Give back a call that certainly did not begin. Does nothing where it is not this owner's."""
-        row = {"thread": thread, "call_key": call_key, "owner": owner}
+        await self._release([{"thread": thread, "call_key": call_key, "owner": owner}])
 
+    async def _release(self, calls: list[dict[str, str]]) -> None:
         async def delete(connection: AsyncConnection) -> None:
-            await connection.execute(_RELEASE, row)
+            await connection.execute(_RELEASE, calls)
 
         await self._database.run(delete)
 
