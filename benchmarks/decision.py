@@ -17,7 +17,7 @@ from benchmarks.stage import Stage
 from benchmarks.talk import Talk
 from benchmarks.throughput import GUESTS
 
-COUNT, WARM = 24, 3
+COUNT, WARM = 60, 3
 _REST = 0.1
 _PATIENCE = 30.0
 

@@ -74,9 +74,11 @@ def _loaded(folder: Path) -> tuple[Handler, Hello]:
     from google.adk.platform.uuid import set_id_provider  # noqa: PLC0415 - ADK is imported after it was prepared
 
     from agentvisor.adk.guest import Guest  # noqa: PLC0415
+    from agentvisor.adk.inference_telemetry import tell_listeners_only  # noqa: PLC0415
     from agentvisor.adk.project_code import ProjectRefused, load_project, tools_left_out  # noqa: PLC0415
 
     set_id_provider(short_id)
+    tell_listeners_only()
     try:
         project = load_project(folder)
         return Guest(project).handle, Hello(pid=os.getpid(), agents=project.infos(), left_out=tools_left_out())
