@@ -68,9 +68,7 @@ async def _rate(
     async def one() -> tuple[Talk, int]:
         async with starting:
             talk = await peer.begin(stage)
-        for turn in range(turns):
-            await peer.turn_among_many(stage, talk, turn)
-        return talk, await talk.come_to_rest()
+        return talk, [await peer.turn_among_many(stage, talk, turn) for turn in range(turns)][-1]
 
     talks, events = zip(*await asyncio.gather(*(one() for _ in range(threads))), strict=True)
     seconds, after = time.perf_counter() - began, _cpu(stage, worker)
