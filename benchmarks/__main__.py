@@ -18,13 +18,14 @@ import structlog
 from rich.console import Console
 
 from agentvisor.host.exit import leave
-from benchmarks import cold, decision, history, machine, memory, recovery, report, throughput
+from benchmarks import adk_alone, cold, decision, history, machine, memory, recovery, report, throughput
 from benchmarks.numbers import Part
 from benchmarks.result import Result
 from benchmarks.stage import Stage
 
 PARTS: Mapping[str, Callable[[Stage], Awaitable[Result]]] = {
     "throughput": throughput.measure,
+    "adk-alone": adk_alone.measure,
     "decision": decision.measure,
     "history": history.measure,
     "cold": cold.measure,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Part = Literal["throughput", "history", "decision", "cold", "recovery", "memory"]
+Part = Literal["throughput", "adk-alone", "history", "decision", "cold", "recovery", "memory"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ NUMBERS: Mapping[str, Number] = {
     "runs_per_s_plugin": Number("throughput", "runs/s of the plugin"),
     "runs_per_s_bare_1": Number("throughput", "runs/s of the bare workflow, one activity"),
     "runs_per_s_bare_3": Number("throughput", "runs/s of the bare workflow, three activities"),
+    "adk_alone_ms_one_run": Number("adk-alone", "CPU ms of a turn in ADK alone"),
+    "adk_alone_ms_two_runs": Number("adk-alone", "the same, left for the call and come back to"),
     "history_bytes_per_turn_read_200": Number("history", "bytes kept per read turn, after 200", at_most=3800),
     "history_bytes_per_turn_read_100": Number("history", "the same after 100"),
     "history_events_per_turn_read": Number("history", "events per read turn, after 200", at_most=10.5),

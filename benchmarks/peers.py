@@ -44,9 +44,9 @@ class Peer:
         """The seconds of one turn; its text is the only one of its kind in the conversation."""
         return await talk.turn(self.say(self.text(number, talk.id)), steps=self.steps)
 
-    async def turn_among_many(self, stage: Stage, talk: Talk, number: int) -> int:
-        """One turn of one conversation of many. Returns the events of the workflow so far."""
-        return await talk.turn_among_many(self.say(self.text(number, talk.id)), ear=stage.ear, times=self.answers)
+    async def turn_among_many(self, stage: Stage, talk: Talk, number: int) -> None:
+        """One turn of one conversation of many."""
+        await talk.turn_among_many(self.say(self.text(number, talk.id)), ear=stage.ear, times=self.answers)
 
     @property
     def answers(self) -> int:

@@ -3,7 +3,7 @@
 A signal begins a turn. One conversation is followed closely, by long polls of its history: the turn has ended with the
 first workflow task that is completed after the last of its activities. Such a poll costs the server as much as half a
 turn, and to ask whether a workflow is at rest a tenth of one. So of many conversations the client hears that they are
-answered (`ear.py`), and asks once a second from then on, as a person would read, whether they are at rest.
+answered (`ear.py`), and goes on some seconds later, as a person would. Whether they are at rest it asks at the end.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _AGAIN = {RPCStatusCode.CANCELLED, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCod
 """How a poll ends on a machine that is busy."""
 _PATIENCE = 240.0
 _DEAF_AFTER = 30.0
-_READS = 1.0
+_LOOKS = 0.5
 
 
 class Talk:
@@ -58,18 +58,17 @@ class Talk:
         await self.until_done(steps)
         return time.perf_counter() - began
 
-    async def turn_among_many(self, message: Any, *, ear: Ear, times: int) -> int:
-        """Say something, hear so many times that it is answered, and read until nothing is at work any more.
-
-        Returns the events of the workflow. Raises MeasureFailed.
-        """
+    async def turn_among_many(self, message: Any, *, ear: Ear, times: int) -> None:
+        """Say something, and hear so many times that it is answered."""
         await self.say(message)
         await ear.hear(self.id, times, patience=_DEAF_AFTER)
+
+    async def come_to_rest(self) -> int:
+        """Wait until nothing of the workflow is at work or scheduled. Returns its events. Raises MeasureFailed."""
         try:
             async with asyncio.timeout(_PATIENCE):
-                await asyncio.sleep(_READS)
                 while (events := await self._events_at_rest()) is None:  # noqa: ASYNC110 - no event tells of rest
-                    await asyncio.sleep(_READS)
+                    await asyncio.sleep(_LOOKS)
         except TimeoutError:
             raise MeasureFailed(f"{self.id}: a turn did not end within {_PATIENCE:g} s") from None
         return events

@@ -16,6 +16,8 @@ THREADS, TURNS, ROUNDS = 200, 5, 3
 GUESTS = 4
 _STARTS_AT_ONCE = 20
 _LOOKED_INTO = 10
+_READS = 5.0
+"""Seconds that the client reads an answer before it goes on."""
 _RATIOS = {
     "runs_per_s_read_vs_plugin": (PRODUCT_READ, PLUGIN),
     "runs_per_s_write_vs_plugin": (PRODUCT_WRITE, PLUGIN),
@@ -68,7 +70,10 @@ async def _rate(
     async def one() -> tuple[Talk, int]:
         async with starting:
             talk = await peer.begin(stage)
-        return talk, [await peer.turn_among_many(stage, talk, turn) for turn in range(turns)][-1]
+        for turn in range(turns):
+            await asyncio.sleep(_READS if turn else 0)
+            await peer.turn_among_many(stage, talk, turn)
+        return talk, await talk.come_to_rest()
 
     talks, events = zip(*await asyncio.gather(*(one() for _ in range(threads))), strict=True)
     seconds, after = time.perf_counter() - began, _cpu(stage, worker)

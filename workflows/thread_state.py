@@ -5,15 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import zlib
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, cast
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from workflows import door
 from workflows.approvals import Ledger, Refused
 from workflows.closing import closing_events, settle_unfinished, without_response
-from workflows.event_log import EventLog
 from workflows.events import answer_text, expand, waiting_calls
 from workflows.messages import (
     Answered,
@@ -29,9 +28,9 @@ from workflows.messages import (
     RunStatus,
     StartThread,
     ToolFailed,
-    as_object,
 )
 from workflows.run_state import Call, CurrentRun, Ending, OpenInterrupt, QueuedRun, RunRecord
+from workflows.session_state import SessionState
 
 MAX_QUEUED = 1000
 MAX_QUEUED_BYTES = 1024 * 1024
@@ -47,32 +46,24 @@ _FULL = (
     "This thread holds as much as it can carry until the Store takes its older events. Look at the worker's log; send "
     "it as a new run when the Store is back, or create another thread."
 )
-DELETED_STATE = "deletedState"
-"""Key in an event's customMetadata: the state keys that this event deletes (ADK has no such thing)."""
 
 
-class ThreadState(BaseModel):
+class ThreadState(SessionState):
     """One thread. Changed only through its methods."""
 
     agent: str
     principal: str
     app: str | None = None
-    metadata: JsonObject = {}
+    metadata: JsonObject = Field(default_factory=dict)
     options: Options = Options()
-    initial_state: JsonObject = {}
-    state: JsonObject = {}
-    log: EventLog = Field(default_factory=EventLog)
-    queue: list[QueuedRun] = []
+    queue: list[QueuedRun] = Field(default_factory=list[QueuedRun])
     queued_bytes: int = 0
     current: CurrentRun | None = None
-    records: list[RunRecord] = []
-    known_runs: list[str] = []
+    records: list[RunRecord] = Field(default_factory=list[RunRecord])
+    known_runs: list[str] = Field(default_factory=list[str])
     """Short hashes of the last run ids: a repeated one is ignored."""
     runs: int = 0
-    revision: int = 0
     ledger: Ledger = Field(default_factory=Ledger)
-    later: list[JsonObject] = []
-    """Events from outside that wait for the end of the running leg."""
     closed_by: str | None = None
     full: bool = False
 
@@ -316,51 +307,7 @@ class ThreadState(BaseModel):
         if run.calls and not run.handed.answers:
             self.append(closing_events(run, event_id=event_id, at=at))
 
-    # ---- session
-    def append(self, events: Iterable[Mapping[str, Any]]) -> None:
-        """Add events to the session and apply their state."""
-        events = list(events)
-        if not events:
-            return
-        self.log.append(events)
-        self.revision += 1
-        for event in events:
-            self._apply(event)
-
-    def append_from_outside(self, events: list[JsonObject], *, leg_runs: bool) -> None:
-        """Add events that no leg made; after the leg's own while one runs."""
-        if leg_runs:
-            self.later += events
-            self.revision += 1
-        else:
-            self.append(events)
-
-    def put_state(self, values: JsonObject, delete: Iterable[str], *, event_id: str, at: float, leg_runs: bool) -> None:
-        """Delete, then set state keys, as an event of the session. Refused where the values are no state."""
-        door.check_state(values)
-        # While a leg runs nobody knows which keys there will be after it.
-        deleted = [key for key in dict.fromkeys(delete) if key not in values and (leg_runs or key in self.state)]
-        door.check_size(deleted, what="list of deleted keys", kind="state-refused")
-        kept = {key: self.state[key] for key in self.state.keys() - set(deleted)}
-        door.check_size({**kept, **values}, what="state", kind="state-refused")
-        event: JsonObject = {
-            "id": event_id,
-            "invocationId": f"state-{event_id}",
-            "author": "user",
-            "timestamp": at,
-            "actions": {"stateDelta": values},
-        }
-        if deleted:
-            event["customMetadata"] = {DELETED_STATE: deleted}
-        self.append_from_outside([event], leg_runs=leg_runs)
-
-    def check_revision(self, expected: int | None) -> None:
-        """Refused unless the thread is where the sender thinks."""
-        if expected is not None and expected != self.revision:
-            raise Refused(
-                "stale-revision", f"The thread is at revision {self.revision}, not {expected}. Read it again and retry."
-            )
-
+    # ---- what is kept
     def keep_events(self, kept: KeptEvents) -> None:
         """The Store has these events now. The answers of runs that are remembered stay here, as far as they are short.
 
@@ -375,23 +322,15 @@ class ThreadState(BaseModel):
 
     def clear(self) -> None:
         """Forget events and state; runs, decisions and the workflow stay."""
-        self.log.clear()
-        self.initial_state, self.state, self.later, self.full = {}, {}, [], False
+        super().clear()
+        self.full = False
         self.records = [record.model_copy(update={"first": 0, "last": 0, "answer": None}) for record in self.records]
-        self.revision += 1
 
     def answer_of(self, record: RunRecord) -> str | None:
         """The text a finished run answered with."""
         if record.answer is not None or record.last <= self.log.start.count:
             return record.answer
         return answer_text(self.log.slice(record.first, record.last)) if record.status == "success" else None
-
-    def _apply(self, event: Mapping[str, Any]) -> None:
-        delta = as_object(as_object(event.get("actions")).get("stateDelta"))
-        self.state.update({key: value for key, value in delta.items() if not key.startswith("temp:")})
-        deleted = as_object(event.get("customMetadata")).get(DELETED_STATE)
-        for key in cast("list[Any]", deleted) if isinstance(deleted, list) else ():
-            self.state.pop(str(key), None)
 
     def _running(self) -> CurrentRun:
         if self.current is None:

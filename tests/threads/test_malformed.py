@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
-from temporalio.client import WorkflowFailureError
+from temporalio.api.common.v1 import Payload, Payloads, WorkflowExecution
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.workflowservice.v1 import SignalWorkflowExecutionRequest
+from temporalio.client import Client, WorkflowFailureError
 
 from agentvisor.host.dev_server import TemporalServer
 from tests.threads.conftest import Scene
@@ -153,3 +157,33 @@ async def test_a_principal_of_3000_bytes_and_thirty_waiting_tools(scene: Scene) 
     assert sorted(payload["amount"] for payload in await scene.payloads("pay")) == list(range(1, 31))
     assert (await thread.view()).principal == "ü" * 1500
     await scene.keep_history(thread, "thirty-tools")
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        Payload(metadata={"encoding": b"json/plain"}, data=b"{not json"),
+        Payload(metadata={"encoding": b"json/unheard-of"}, data=b"{}"),
+        Payload(metadata={"encoding": b"json/plain", "__temporal_external_storage_reference": b"true"}, data=b"{}"),
+        Payload(metadata={"encoding": b"json/external-storage-reference"}, data=b"{}"),
+        Payload(data=b"no metadata"),
+    ],
+    ids=["no-json", "unknown-encoding", "marked-as-reference", "reference", "no-metadata"],
+)
+async def test_a_payload_that_nobody_can_read_does_not_stop_the_thread(
+    scene: Scene, client: Client, payload: Payload
+) -> None:
+    scene.script("Still here.", words="after")
+    thread = await scene.thread()
+    await client.workflow_service.signal_workflow_execution(
+        SignalWorkflowExecutionRequest(
+            namespace=client.namespace,
+            workflow_execution=WorkflowExecution(workflow_id=f"thread-{thread.id}"),
+            signal_name="run",
+            input=Payloads(payloads=[payload]),
+            request_id=str(uuid.uuid4()),
+        )
+    )
+    assert (await scene.answered(thread, "after")).answer == "Still here."
+    history = await client.get_workflow_handle(f"thread-{thread.id}").fetch_history()
+    assert EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED not in {event.event_type for event in history.events}
