@@ -85,7 +85,6 @@ def build_worker(
 ) -> Worker:
     """Wire every workflow and activity. `guests`: by agent name; `search_attributes`: those the namespace has."""
     leave_out_idle_visits()
-    sys.setswitchinterval(_HANDOVER)
     queue = settings.task_queue
     stored = StoredEvents(store.blobs, namespace=client.namespace)
     agent = GuestAgentActivities(client, guests, task_queue=queue, attributes=search_attributes, stored=stored)
@@ -253,6 +252,7 @@ def _end_on_signals() -> None:
 
 
 def _run(work: Coroutine[Any, Any, None], settings: Settings) -> None:
+    sys.setswitchinterval(_HANDOVER)
     if settings.uvloop and sys.platform != "win32":
         import uvloop  # noqa: PLC0415 - not on every platform
 

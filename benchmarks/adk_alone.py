@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from statistics import mean
 
-from benchmarks.process import ROOT, MeasureFailed
+from benchmarks.process import output_of
 from benchmarks.result import Result
 from benchmarks.stage import Stage
 
@@ -25,14 +24,4 @@ async def measure(stage: Stage) -> Result:
 
 
 async def _measured(stage: Stage) -> dict[str, float]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "benchmarks.adk_process"),
-        cwd=ROOT,
-        env=stage.environment(),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await process.communicate()
-    if process.returncode:
-        raise MeasureFailed(f"ADK alone does not run: {err.decode()[-500:]}")
-    return json.loads(out)
+    return json.loads(await output_of(["-m", "benchmarks.adk_process"], stage.environment()))

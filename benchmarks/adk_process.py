@@ -25,17 +25,16 @@ prepare_adk()
 import scripted  # noqa: E402 - ADK is imported after it was prepared
 import tools  # noqa: E402
 from google.adk.agents import LlmAgent  # noqa: E402
-from google.adk.agents.run_config import RunConfig  # noqa: E402
 from google.adk.runners import Runner  # noqa: E402
 from google.adk.sessions import InMemorySessionService  # noqa: E402
 from google.adk.tools.long_running_tool import LongRunningFunctionTool  # noqa: E402
 from google.genai import types  # noqa: E402
 
+from agentvisor.adk.hosted_runner import run_config  # noqa: E402
 from agentvisor.adk.inference_telemetry import tell_listeners_only  # noqa: E402
 from benchmarks.throughput import TURNS  # noqa: E402
 
 _CONVERSATIONS, _WARM = 40, 4
-_CONFIG = RunConfig()
 
 
 async def add_note(order_id: str, text: str) -> None:
@@ -57,7 +56,9 @@ async def _run(runner: Runner, session_id: str, part: types.Part) -> list[types.
     """The calls that are left to be made elsewhere."""
     message = types.Content(role="user", parts=[part])
     left: list[types.FunctionCall] = []
-    async for event in runner.run_async(user_id="ana", session_id=session_id, new_message=message, run_config=_CONFIG):
+    async for event in runner.run_async(
+        user_id="ana", session_id=session_id, new_message=message, run_config=run_config()
+    ):
         left += [call for call in event.get_function_calls() if call.id in (event.long_running_tool_ids or ())]
     return left
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import time
 from statistics import median
 
@@ -15,7 +14,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 from agentvisor.host.workflow_runner import UpdatesLast
 from benchmarks.executions import Kept, chain, kept
 from benchmarks.peers import PLUGIN, PRODUCT_READ, PRODUCT_WRITE, Peer
-from benchmarks.process import ROOT, MeasureFailed
+from benchmarks.process import output_of
 from benchmarks.result import Result
 from benchmarks.stage import Stage
 from benchmarks.talk import Talk
@@ -102,14 +101,4 @@ async def _plugin_replay(stage: Stage, history: WorkflowHistory) -> float:
     """In a process of its own: ours stays without ADK."""
     file = stage.folder / "plugin-history.json"
     file.write_text(json.dumps(history.to_json_dict()))
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, *stage.plugin_command, "--replay", str(file)),
-        cwd=ROOT,
-        env=stage.environment(),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await process.communicate()
-    if process.returncode:
-        raise MeasureFailed(f"The plugin's history does not replay: {err.decode()[-500:]}")
-    return float(out)
+    return float(await output_of([*stage.plugin_command, "--replay", str(file)], stage.environment()))

@@ -99,6 +99,21 @@ class WorkerProcess:
         return sum(map(cpu_seconds, [self.pid, *self.below()]))
 
 
+async def output_of(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
+    """What `python ARGUMENTS` prints, once it has ended. Raises MeasureFailed with what it said instead."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, *arguments),
+        cwd=ROOT,
+        env=environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    if process.returncode:
+        raise MeasureFailed(f"python {' '.join(arguments)} failed: {err.decode()[-500:]}")
+    return out.decode()
+
+
 def _descendants(pid: int) -> list[int]:
     found = _children(pid)
     return [*found, *(below for child in found for below in _descendants(child))]

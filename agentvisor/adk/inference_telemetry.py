@@ -1,7 +1,7 @@
 """What ADK tells OpenTelemetry of each model call is made only where somebody listens.
 
 ADK turns the whole request into OpenTelemetry's values, with a record for each message of the conversation, also where
-no provider is set and all of that is thrown away: a third of what a guest does, and more the longer the session is.
+no provider is set and all of that is thrown away: it takes longer the longer the session is.
 """
 
 from __future__ import annotations

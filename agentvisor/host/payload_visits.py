@@ -1,7 +1,7 @@
 """Temporal's SDK goes through all payloads of a workflow task six times, for codecs and external storage.
 
-Where a worker's data converter has neither, none of that can change a payload, and takes a sixth of the worker's CPU;
-here it is left out. Whatever has a codec or an external storage is visited as ever.
+Where a worker's data converter has neither, none of that can change a payload, and takes a seventh of the worker's
+Python; here it is left out. Whatever has a codec or an external storage is visited as ever.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class Database:
         return await self._attempt(work)  # the connection had died since its last use
 
     async def _row(self, statement: TextClause, values: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Where the driver is SQLite's, straight to its thread: a connection of SQLAlchemy's takes four ways there."""
+        """Where the driver is SQLite's, straight to its thread: a connection of SQLAlchemy's goes there four times."""
         await self._ensure_prepared()
         if self._driver is not None:
             try:
