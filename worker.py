@@ -38,6 +38,7 @@ from activities.events import StoredEventActivities
 from activities.tools import GuestToolActivities
 from agentvisor.host.dev_server import PORT, DevServerError, TemporalServer, answering_or_dev_server
 from agentvisor.host.exit import leave
+from agentvisor.host.finalizers import keep_finalizers_off_workflows
 from agentvisor.host.guest import NoGuestError
 from agentvisor.host.guests import GuestProcesses
 from agentvisor.host.memory import give_memory_back
@@ -85,6 +86,7 @@ def build_worker(
 ) -> Worker:
     """Wire every workflow and activity. `guests`: by agent name; `search_attributes`: those the namespace has."""
     leave_out_idle_visits()
+    keep_finalizers_off_workflows()
     queue = settings.task_queue
     stored = StoredEvents(store.blobs, namespace=client.namespace)
     agent = GuestAgentActivities(client, guests, task_queue=queue, attributes=search_attributes, stored=stored)

@@ -101,7 +101,7 @@ class Execution:
             namespace=self._client.namespace, execution=WorkflowExecution(workflow_id=workflow_id(self.thread_id))
         )
         async with within(self.thread_id):
-            await self._client.workflow_service.reset_sticky_task_queue(request, timeout=RPC_DEADLINE)
+            await self._client.workflow_service.reset_sticky_task_queue(request, retry=True, timeout=RPC_DEADLINE)
 
     def tail(self, start: Bookmark) -> Tail:
         return Tail(self._client, workflow_id(self.thread_id), start)
@@ -161,7 +161,7 @@ class Execution:
         )
         async with within(self.thread_id):
             service = self._client.workflow_service
-            page = await service.get_workflow_execution_history_reverse(request, timeout=RPC_DEADLINE)
+            page = await service.get_workflow_execution_history_reverse(request, retry=True, timeout=RPC_DEADLINE)
         return any(
             event.event_time.ToDatetime(UTC) >= since and event.event_type in _OF_WORKERS
             for event in page.history.events
@@ -175,7 +175,7 @@ class Execution:
             task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
         )
         async with within(self.thread_id):
-            answer = await self._client.workflow_service.describe_task_queue(request, timeout=RPC_DEADLINE)
+            answer = await self._client.workflow_service.describe_task_queue(request, retry=True, timeout=RPC_DEADLINE)
         return any(poller.last_access_time.ToDatetime(UTC) >= since for poller in answer.pollers)
 
 

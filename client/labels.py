@@ -121,7 +121,9 @@ class KnownAttributes:
     async def _asked(self) -> frozenset[str]:
         request: Any = ListSearchAttributesRequest(namespace=self._client.namespace)
         try:
-            answer = await self._client.operator_service.list_search_attributes(request, timeout=RPC_DEADLINE)
+            answer = await self._client.operator_service.list_search_attributes(
+                request, retry=True, timeout=RPC_DEADLINE
+            )
         except RPCError as problem:
             if problem.status not in _FOR_ADMINISTRATORS:
                 raise

@@ -22,7 +22,7 @@ async def existing_search_attributes(client: Client) -> frozenset[str]:
     """Which of the threads' search attributes exist here, with the right type. Threads work without any."""
     try:
         listed = await client.operator_service.list_search_attributes(
-            ListSearchAttributesRequest(namespace=client.namespace)
+            ListSearchAttributesRequest(namespace=client.namespace), retry=True
         )
     except RPCError as problem:
         log.warning("search-attributes.unknown", reason=problem.message)
@@ -37,7 +37,8 @@ async def register_search_attributes(client: Client) -> frozenset[str]:
     for name in missing:  # one by one: a namespace may have room for some
         try:
             await client.operator_service.add_search_attributes(
-                AddSearchAttributesRequest(namespace=client.namespace, search_attributes={name: _TYPES[name]})
+                AddSearchAttributesRequest(namespace=client.namespace, search_attributes={name: _TYPES[name]}),
+                retry=True,
             )
         except RPCError as problem:
             log.warning("search-attribute.not-registered", name=name, reason=problem.message)

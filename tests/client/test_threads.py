@@ -71,7 +71,8 @@ async def test_a_thread_that_is_not_there_is_never_a_raw_error(carried: Threads,
     gone = await carried.create("agent")
     execution = {"workflow_id": workflow_id(gone.id)}
     await client.workflow_service.delete_workflow_execution(
-        DeleteWorkflowExecutionRequest(namespace=client.namespace, workflow_execution=execution)  # pyright: ignore[reportArgumentType]
+        DeleteWorkflowExecutionRequest(namespace=client.namespace, workflow_execution=execution),  # pyright: ignore[reportArgumentType]
+        retry=True,
     )
     await eventually(lambda: _is_gone(gone))
     for thread in (carried.get("never-was"), gone):
@@ -152,7 +153,7 @@ async def test_everything_works_in_a_namespace_without_search_attributes(
     retention = timedelta(days=1)
     request = RegisterNamespaceRequest(namespace=namespace)
     request.workflow_execution_retention_period.FromTimedelta(retention)
-    await client.workflow_service.register_namespace(request)
+    await client.workflow_service.register_namespace(request, retry=True)
     bare = await connect(
         type(temporal_server.connection)(address=temporal_server.connection.address, namespace=namespace)
     )

@@ -203,5 +203,6 @@ async def _reset(client: Client, thread: Thread) -> None:
             reason="test",
             request_id=f"reset-{description.run_id}",
             workflow_task_finish_event_id=last[-1],
-        )
+        ),
+        retry=True,
     )

@@ -110,7 +110,7 @@ async def _reset_activity(case: Case, activity_id: str) -> None:
         execution=WorkflowExecution(workflow_id=f"thread-{case.thread.id}"),
         id=activity_id,
     )
-    await case.world.client.workflow_service.reset_activity(request)
+    await case.world.client.workflow_service.reset_activity(request, retry=True)
 
 
 async def _reset_workflow(case: Case, *, before: EventType.ValueType, number: int) -> None:
@@ -128,4 +128,4 @@ async def _reset_workflow(case: Case, *, before: EventType.ValueType, number: in
         request_id=str(uuid.uuid4()),
         reset_reapply_exclude_types=[ResetReapplyExcludeType.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE],
     )
-    await case.world.client.workflow_service.reset_workflow_execution(request)
+    await case.world.client.workflow_service.reset_workflow_execution(request, retry=True)

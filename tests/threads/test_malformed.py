@@ -182,7 +182,8 @@ async def test_a_payload_that_nobody_can_read_does_not_stop_the_thread(
             signal_name="run",
             input=Payloads(payloads=[payload]),
             request_id=str(uuid.uuid4()),
-        )
+        ),
+        retry=True,
     )
     assert (await scene.answered(thread, "after")).answer == "Still here."
     history = await client.get_workflow_handle(f"thread-{thread.id}").fetch_history()

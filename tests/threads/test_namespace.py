@@ -65,7 +65,7 @@ async def _full_namespace(client: Client, server: TemporalServer) -> Client:
     name = f"full-{uuid.uuid4().hex[:8]}"
     kept = Duration(seconds=86400)
     await client.workflow_service.register_namespace(
-        RegisterNamespaceRequest(namespace=name, workflow_execution_retention_period=kept)
+        RegisterNamespaceRequest(namespace=name, workflow_execution_retention_period=kept), retry=True
     )
     full = await connect(replace(server.connection, namespace=name))
     async with asyncio.timeout(30):
@@ -82,7 +82,7 @@ async def _is_full(client: Client) -> bool:
                 namespace=client.namespace, search_attributes={f"Taken{kind}{n}": type_}
             )
             try:
-                await client.operator_service.add_search_attributes(request)
+                await client.operator_service.add_search_attributes(request, retry=True)
             except RPCError as problem:
                 if "already exists" in problem.message:
                     continue

@@ -103,7 +103,8 @@ async def _reset_to_before(scene: Scene, thread: Thread, activity: str) -> None:
             reason="a test",
             workflow_task_finish_event_id=completed,
             request_id=str(uuid.uuid4()),
-        )
+        ),
+        retry=True,
     )
 
 
