@@ -57,10 +57,10 @@ from workflows.thread import ThreadWorkflow
 
 _FOR_PEOPLE = (ProjectError, NoGuestError, DevServerError, ThreadsError, StoreMisconfigured, StoreTooNew)
 
-_POLLS, _POLLS_FOR_NEW_THREADS = 16, 0.5
+POLLS, POLLS_FOR_NEW_THREADS = 16, 0.5
 """With the SDK's 5, one of them for new threads, the first task of 200 new ones waits 20 s beside a busy server."""
 
-_HANDOVER = 0.0005
+HANDOVER = 0.0005
 """Seconds until a busy thread lets another one go on. With Python's 5 ms the Store's answers wait for workflow code."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("worker")
@@ -108,8 +108,8 @@ def build_worker(
         ),
         max_concurrent_activities=settings.max_activities,
         max_concurrent_workflow_tasks=settings.max_workflow_tasks,
-        max_concurrent_workflow_task_polls=_POLLS,
-        nonsticky_to_sticky_poll_ratio=_POLLS_FOR_NEW_THREADS,
+        max_concurrent_workflow_task_polls=POLLS,
+        nonsticky_to_sticky_poll_ratio=POLLS_FOR_NEW_THREADS,
         max_cached_workflows=settings.max_cached_threads,
         sticky_queue_schedule_to_start_timeout=timedelta(seconds=settings.sticky_timeout),
         max_heartbeat_throttle_interval=throttle,
@@ -254,7 +254,7 @@ def _end_on_signals() -> None:
 
 
 def _run(work: Coroutine[Any, Any, None], settings: Settings) -> None:
-    sys.setswitchinterval(_HANDOVER)
+    sys.setswitchinterval(HANDOVER)
     if settings.uvloop and sys.platform != "win32":
         import uvloop  # noqa: PLC0415 - not on every platform
 

@@ -44,6 +44,8 @@ NUMBERS: Mapping[str, Number] = {
     "runs_per_s_plugin": Number("throughput", "runs/s of the plugin"),
     "runs_per_s_bare_1": Number("throughput", "runs/s of the bare workflow, one activity"),
     "runs_per_s_bare_3": Number("throughput", "runs/s of the bare workflow, three activities"),
+    "runs_per_s_least": Number("throughput", "runs/s of write turns, where a host does the least it has to"),
+    "runs_per_s_least_vs_plugin": Number("throughput", "the same against the plugin's"),
     "adk_alone_ms_one_run": Number("adk-alone", "CPU ms of a turn in ADK alone"),
     "adk_alone_ms_two_runs": Number("adk-alone", "the same, left for the call and come back to"),
     "history_bytes_per_turn_read_200": Number("history", "bytes kept per read turn, after 200", at_most=3800),

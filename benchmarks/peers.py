@@ -9,12 +9,13 @@ from typing import Any
 
 from temporalio.client import Client
 
-from benchmarks.stage import BARE_QUEUE, PLUGIN_QUEUE, Stage
+from benchmarks.stage import BARE_QUEUE, LEAST_QUEUE, PLUGIN_QUEUE, Stage
 from benchmarks.talk import Talk
 
 _PRODUCT_STEPS = frozenset({"run_agent", "run_tool"})
 _PLUGIN_STEPS = frozenset({"invoke_model", "find_order", "add_note", "send_invoice"})
 _BARE_STEPS = frozenset({"nothing"})
+_LEAST_STEPS = frozenset({"say", "note", "tell"})
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,9 @@ class Peer:
         if self.name == "plugin":
             await client.start_workflow("PluginThread", id=name, task_queue=PLUGIN_QUEUE)
             return Talk(client, name, steps=_PLUGIN_STEPS)
+        if self.name == "least":
+            await client.start_workflow("LeastThread", id=name, task_queue=LEAST_QUEUE)
+            return Talk(client, name, steps=_LEAST_STEPS)
         await client.start_workflow("BareThread", self.steps, id=name, task_queue=BARE_QUEUE)
         return Talk(client, name, steps=_BARE_STEPS)
 
@@ -76,3 +80,4 @@ PRODUCT_WRITE = Peer("product-write", 3, "note", _run)
 PLUGIN = Peer("plugin", 3, "find", str)
 BARE_READ = Peer("bare-1", 1, "find", str)
 BARE_WRITE = Peer("bare-3", 3, "find", str)
+LEAST_WRITE = Peer("least", 3, "note", str)

@@ -18,7 +18,7 @@ from benchmarks.process import WorkerProcess
 from client import Threads
 from client.connection import connect
 
-QUEUE, PLUGIN_QUEUE, BARE_QUEUE = "agentvisor", "plugin", "bare"
+QUEUE, PLUGIN_QUEUE, BARE_QUEUE, LEAST_QUEUE = "agentvisor", "plugin", "bare", "least"
 _PROJECT = Path(__file__).parent / "project"
 _OWN = ("AGENTVISOR_", "TEMPORAL_", "PYTHONDONTWRITEBYTECODE")
 
@@ -76,6 +76,10 @@ class Stage:
     def bare(self) -> AbstractAsyncContextManager[WorkerProcess]:
         """A worker of the bare workflow."""
         return WorkerProcess.running(["-m", "benchmarks.bare_worker"], self.environment())
+
+    def least(self) -> AbstractAsyncContextManager[WorkerProcess]:
+        """A worker that does the least."""
+        return WorkerProcess.running(["-m", "benchmarks.least_worker"], self.environment())
 
     @property
     def product_command(self) -> list[str]:

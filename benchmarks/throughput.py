@@ -6,7 +6,7 @@ import asyncio
 import time
 from statistics import median
 
-from benchmarks.peers import BARE_READ, BARE_WRITE, PLUGIN, PRODUCT_READ, PRODUCT_WRITE, Peer
+from benchmarks.peers import BARE_READ, BARE_WRITE, LEAST_WRITE, PLUGIN, PRODUCT_READ, PRODUCT_WRITE, Peer
 from benchmarks.process import MeasureFailed, WorkerProcess, cpu_seconds
 from benchmarks.result import Result
 from benchmarks.stage import Stage
@@ -23,15 +23,24 @@ _RATIOS = {
     "runs_per_s_write_vs_plugin": (PRODUCT_WRITE, PLUGIN),
     "runs_per_s_read_vs_bare": (PRODUCT_READ, BARE_READ),
     "runs_per_s_write_vs_bare": (PRODUCT_WRITE, BARE_WRITE),
+    "runs_per_s_least_vs_plugin": (LEAST_WRITE, PLUGIN),
 }
 
 
 async def measure(stage: Stage) -> Result:
     """Rates of each peer, and their ratios within a round."""
     result = Result()
-    async with stage.product() as product, stage.plugin() as plugin, stage.bare() as bare:
+    async with stage.product() as product, stage.plugin() as plugin, stage.bare() as bare, stage.least() as least:
         await product.settled(GUESTS)
-        workers = {PRODUCT_READ: product, PRODUCT_WRITE: product, PLUGIN: plugin, BARE_READ: bare, BARE_WRITE: bare}
+        await least.settled(GUESTS)
+        workers = {
+            PRODUCT_READ: product,
+            PRODUCT_WRITE: product,
+            PLUGIN: plugin,
+            BARE_READ: bare,
+            BARE_WRITE: bare,
+            LEAST_WRITE: least,
+        }
         for peer, worker in workers.items():
             await _rate(stage, peer, worker, threads=8, turns=2)
         rates: dict[Peer, list[float]] = {peer: [] for peer in workers}

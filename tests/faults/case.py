@@ -232,7 +232,7 @@ class Case:
         assert (view.status, view.answer) == ("success", NEXT)
         history = await self.world.client.get_workflow_handle(f"thread-{self.thread.id}").fetch_history()
         failures = [each.workflow_task_failed_event_attributes for each in history.events if _failed(each)]
-        failures = [failure for failure in failures if not _is_made_here(failure)]
+        failures = [failure for failure in failures if not _says_nothing_of_the_thread(failure)]
         assert not failures, failures
 
 
@@ -240,7 +240,13 @@ def _failed(event: HistoryEvent) -> bool:
     return event.HasField("workflow_task_failed_event_attributes")
 
 
-def _is_made_here(failure: WorkflowTaskFailedEventAttributes) -> bool:
-    """A reset ends a task this way; and a worker that a test let stand still takes itself for deadlocked."""
-    reset = failure.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW
-    return reset or "[TMPRL1101]" in failure.failure.message
+_OF_OTHERS = {
+    WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW,
+    # Rare, under load: the server takes the refusal of an update for the second one, and has the task done again.
+    WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_BAD_UPDATE_WORKFLOW_EXECUTION_MESSAGE,
+}
+
+
+def _says_nothing_of_the_thread(failure: WorkflowTaskFailedEventAttributes) -> bool:
+    """Tasks that others failed; and a worker that a test let stand still takes itself for deadlocked."""
+    return failure.cause in _OF_OTHERS or "[TMPRL1101]" in failure.failure.message

@@ -228,11 +228,17 @@ class ThreadMachine(RuleBasedStateMachine):
         assert len(told) == len(set(told))
 
     async def _check_history(self) -> None:
-        """It replays; no workflow task failed, but where something came while the thread continued as new."""
+        """It replays; no workflow task failed, but where something came while the thread continued as new.
+
+        Rarely, under load, the server takes the refusal of an update for the second one, and has the task done again.
+        """
         history = await self.scene.client.get_workflow_handle(f"thread-{self.thread.id}").fetch_history()
         failed = [event.workflow_task_failed_event_attributes.cause for event in history.events]
-        beaten = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND
-        assert set(failed) <= {beaten, WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNSPECIFIED}
+        assert set(failed) <= {
+            WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNSPECIFIED,
+            WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
+            WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_BAD_UPDATE_WORKFLOW_EXECUTION_MESSAGE,
+        }
         await Replayer(
             workflows=[ThreadWorkflow],
             data_converter=pydantic_data_converter,
