@@ -27,6 +27,8 @@ def _around_a_collection(phase: str, _: dict[str, Any]) -> None:
     if phase == "stop":
         while _hidden:
             asyncio._set_running_loop(_hidden.pop())
-    elif workflow.in_workflow():
+        return
+    _hidden.clear()  # what the SDK cut off, with the workflow's task
+    if workflow.in_workflow():
         _hidden.append(asyncio.get_running_loop())
         asyncio._set_running_loop(None)
