@@ -48,6 +48,7 @@ from agentvisor.host.search_attributes import register_search_attributes
 from agentvisor.host.settings import Settings
 from agentvisor.host.store import Store, StoreMisconfigured, StoreTooNew
 from agentvisor.host.stored_events import StoredEvents
+from agentvisor.host.workflow_executor import WorkflowExecutor
 from agentvisor.host.workflow_runner import UpdatesLast
 from agentvisor.logs import log_to_stderr
 from agentvisor.project import Project, ProjectError, read_project
@@ -101,6 +102,7 @@ def build_worker(
         task_queue=queue,
         build_id=_build_id(),
         workflows=[ThreadWorkflow],
+        workflow_task_executor=WorkflowExecutor(),
         interceptors=[scheduled],
         activities=[agent.run_agent, tools.run_tool, tools.check_args, tools.probe_tool, events.keep_events],
         workflow_runner=UpdatesLast(
