@@ -16,7 +16,7 @@ THREADS, TURNS, ROUNDS = 200, 5, 3
 GUESTS = 4
 _STARTS_AT_ONCE = 20
 _LOOKED_INTO = 10
-_READS = 5.0
+_READS = 4.0
 """Seconds that the client reads an answer before it goes on."""
 _RATIOS = {
     "runs_per_s_read_vs_plugin": (PRODUCT_READ, PLUGIN),

@@ -98,6 +98,56 @@ async def test_notes_of_a_request_arrive_before_its_answer_in_order() -> None:
         assert seen == [0, 1, 2, 3, 4]
 
 
+async def test_notes_arrive_while_their_request_goes_on_and_before_whatever_is_sent_after_them() -> None:
+    async def handler(op: str, body: JsonObject, request: Request) -> BaseModel:
+        for i in range(3):
+            request.note(Value(value=i))
+        if op == "ask-back":
+            request.note(await request.ask("more", Value(value="asked"), Value))
+        await asyncio.Event().wait()
+        return Value()
+
+    for op, expected in (("wait", [0, 1, 2]), ("ask-back", [0, 1, 2, "asked", "told"])):
+        seen: list[Any] = []
+        heard = asyncio.Semaphore(0)
+
+        def hear(value: Any, seen: list[Any] = seen, heard: asyncio.Semaphore = heard) -> None:
+            seen.append(value)
+            heard.release()
+
+        async def tell(body: JsonObject, hear: Callable[[Any], None] = hear) -> BaseModel:
+            hear(body["value"])
+            return Value(value="told")
+
+        async with pair(handler) as (asker, _):
+            asked = asyncio.create_task(
+                asker.ask(
+                    op,
+                    Value(),
+                    Value,
+                    on_note=lambda body, hear=hear: hear(body["value"]),
+                    serve={"more": tell},
+                )
+            )
+            for _ in expected:
+                await within(heard.acquire())
+            assert seen == expected
+            asked.cancel()
+
+
+async def test_what_was_noted_is_sent_before_the_connection_is_closed() -> None:
+    async def handler(op: str, body: JsonObject, request: Request) -> BaseModel:
+        request.note(Value(value="last words"))
+        server.close()
+        return Value()
+
+    seen: list[Any] = []
+    async with pair(handler) as (asker, server):
+        with pytest.raises(Gone):
+            await within(asker.ask("end", Value(), Value, on_note=lambda body: seen.append(body["value"])))
+        assert seen == ["last words"]
+
+
 async def test_a_note_without_a_request_goes_to_on_note() -> None:
     async with pair() as (asker, server):
         heard: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
