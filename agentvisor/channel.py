@@ -34,8 +34,6 @@ __all__ = ["Bounds", "Channel", "Gone", "Handler", "JsonObject", "OnNote", "Refu
 
 _TEXT = 4000
 _NESTED = 16
-_SOON = 0.02
-"""Seconds that a note waits for company. To write, and to wake the other side, costs as much as a note itself."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -57,13 +55,10 @@ class Request:
         self._channel, self.id, self._spent = channel, id, 0
 
     def note(self, model: BaseModel) -> None:
-        """Send one note, soon. Raises Refused: not JSON, or more than a request may send.
-
-        Silent once the channel closed.
-        """
+        """Send one note. Raises Refused: not JSON, or more than a request may send. Silent once the channel closed."""
         frame = encode(["note", self.id, body_of(model)], self._channel.bounds)
         self._spend(len(frame))
-        self._channel.send_soon(frame)
+        self._channel.send(frame)
 
     async def ask(self, op: str, model: BaseModel, result: type[Answer]) -> Answer:
         """Ask the asker, who decides what this request may want."""
@@ -107,8 +102,6 @@ class Channel(asyncio.Protocol):
         self._asked: dict[int, _Asked] = {}
         self._serving: dict[int, asyncio.Task[BaseModel]] = {}
         self._buffer = bytearray()
-        self._unsent: list[bytes] = []
-        self._sending: asyncio.TimerHandle | None = None
         self._writable = asyncio.Event()
         self._writable.set()
         self._stray, self._stray_since = 0, 0.0
@@ -176,31 +169,16 @@ class Channel(asyncio.Protocol):
         """A note about this process itself (id 0). Raises Refused where the message cannot be sent."""
         self.send(encode(["note", 0, body_of(model)], self.bounds))
 
-    def send_soon(self, frame: bytes) -> None:
-        """Write an encoded frame together with the next one, or soon without it."""
-        self._unsent.append(frame)
-        if self._sending is None:
-            self._sending = asyncio.get_running_loop().call_later(_SOON, self._send_unsent)
-
     def send(self, frame: bytes) -> None:
-        """Write an encoded frame, after those that wait; nothing happens once the channel closes."""
-        self._unsent.append(frame)
-        self._send_unsent()
-
-    def _send_unsent(self) -> None:
-        frames, self._unsent = self._unsent, []
-        if self._sending is not None:
-            self._sending.cancel()
-            self._sending = None
+        """Write an encoded frame; nothing happens once the channel closes."""
         if self._transport.is_closing():
             return
-        self._transport.write(b"".join(frames))
+        self._transport.write(frame)
         if self._transport.get_write_buffer_size() > self.bounds.unread:
             self._cut_off("the other side does not read")
 
     def close(self) -> None:
         """End the connection after what was written."""
-        self._send_unsent()
         self._transport.close()
 
     def abort(self) -> None:

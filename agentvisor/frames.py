@@ -52,8 +52,6 @@ def _no_constant(name: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
-# The json module keeps integers of any size and refuses NaN; orjson writes NaN as null and reads 2**64 as a float.
-_ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 
 
 def decode(data: bytes | bytearray) -> list[Any]:
@@ -85,8 +83,9 @@ def body_of(model: BaseModel) -> JsonObject:
 
 def encode(frame: list[Any], bounds: Bounds) -> bytes:
     """The bytes of a frame, with its length. Raises Refused `not-json` and `too-large`."""
+    # The json module keeps integers of any size and refuses NaN; orjson writes NaN as null and reads 2**64 as a float.
     try:
-        data = _ENCODER.encode(frame).encode()
+        data = json.dumps(frame, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
     except (ValueError, TypeError, RecursionError) as problem:  # NaN, lone surrogates, nesting
         raise Refused(
             "not-json", f"The message has no JSON form: {problem}. Send finite numbers and valid text."
