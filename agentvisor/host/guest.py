@@ -6,7 +6,8 @@ import asyncio
 import socket
 import sys
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -90,7 +91,7 @@ class Guest:
         try:
             await guest._wait_for_hello()
         except BaseException:
-            await guest.end(grace=0)
+            await _to_its_end(guest.end(grace=0))
             raise
         guest._watch = asyncio.create_task(guest._kill_when_silent())
         log.info("guest.started", guest=guest.pid, project=start.project.name)
@@ -169,3 +170,12 @@ class Guest:
             log.error("guest.silent", guest=self.pid, project=self._start.project.name, seconds=self._silent)
             self._child.kill()
             self.channel.abort()
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Also where the caller is cancelled meanwhile: what is left behind here nobody would end."""
+    task = asyncio.create_task(work)
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([task])
+    task.result()
